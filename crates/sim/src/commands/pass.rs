@@ -10,7 +10,7 @@ use super::rendering::{Asked, Rules, resolve_mode};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::commands::Command;
-use crate::objects::commands::rendering::{Pass, Rendering, Slot};
+use crate::objects::commands::rendering::{AttachmentSlot, Pass, Rendering};
 use crate::objects::passes::{Framebuffer, PassInfo};
 use crate::objects::state::{Device, DeviceState};
 
@@ -98,7 +98,7 @@ fn attachments<'a>(
     pass: &PassInfo,
     framebuffer: &Framebuffer,
     clears: &[vk::ClearValue],
-) -> Result<Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>, Broken> {
+) -> Result<Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>, Broken> {
     let of = |(at, layout): (usize, vk::ImageLayout)| -> Result<vk::RenderingAttachmentInfo<'a>, Broken> {
         let clear = clears.get(at).copied();
         let attachment = &pass.attachments[at];
@@ -124,17 +124,17 @@ fn attachments<'a>(
                 .resolve_image_view(framebuffer.views[at])
                 .resolve_image_layout(layout);
         }
-        all.push((Slot::Color(location), info, &COLOR));
+        all.push((AttachmentSlot::Color(location), info, &COLOR));
     }
     if let Some((at, layout)) = pass.depth_stencil {
         let info = of((at, layout))?;
         let attachment = &pass.attachments[at];
         if pass.formats.depth != vk::Format::UNDEFINED {
-            all.push((Slot::Depth, info, &DEPTH));
+            all.push((AttachmentSlot::Depth, info, &DEPTH));
         }
         if pass.formats.stencil != vk::Format::UNDEFINED {
             let info = info.load_op(attachment.stencil_load_op).store_op(attachment.stencil_store_op);
-            all.push((Slot::Stencil, info, &STENCIL));
+            all.push((AttachmentSlot::Stencil, info, &STENCIL));
         }
     }
     Ok(all)

@@ -9,7 +9,7 @@ use super::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription, level_size};
-use crate::objects::commands::rendering::{Attached, Attachment, LARGEST, Rendering, Slot};
+use crate::objects::commands::rendering::{Attached, Attachment, AttachmentSlot, LARGEST, Rendering};
 use crate::objects::commands::{Command, Target};
 use crate::objects::passes::Formats;
 use crate::objects::state::{Device, DeviceState};
@@ -17,7 +17,7 @@ use crate::objects::state::{Device, DeviceState};
 /// The request for rendering.
 pub(crate) struct Asked<'a> {
     /// The attachments, each with its rules.
-    pub(crate) attachments: Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
+    pub(crate) attachments: Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
     pub(crate) area: vk::Rect2D,
     pub(crate) layers: u32,
     pub(crate) view_mask: u32,
@@ -121,9 +121,9 @@ pub(crate) unsafe extern "system" fn begin(
         let suspends = vk::RenderingFlags::SUSPENDING | vk::RenderingFlags::RESUMING;
         refuse_if!(info.flags.intersects(suspends) => "SUBLET-unsupported-rendering",
             "the simulated device suspends no rendering");
-        let given = colors.iter().zip(0..).map(|(color, at)| (Slot::Color(at), color, &COLOR));
-        let given = given.chain(depth.map(|depth| (Slot::Depth, depth, &DEPTH)));
-        let given = given.chain(stencil.map(|stencil| (Slot::Stencil, stencil, &STENCIL)));
+        let given = colors.iter().zip(0..).map(|(color, at)| (AttachmentSlot::Color(at), color, &COLOR));
+        let given = given.chain(depth.map(|depth| (AttachmentSlot::Depth, depth, &DEPTH)));
+        let given = given.chain(stencil.map(|stencil| (AttachmentSlot::Stencil, stencil, &STENCIL)));
         let given = given.filter(|(_, attachment, _)| attachment.image_view != vk::ImageView::null());
         let format = |view: vk::ImageView| {
             state.image_views.get(&view).map_or(vk::Format::UNDEFINED, |view| view.format)
@@ -176,7 +176,7 @@ impl Attachment {
     fn new(
         device: &Device,
         state: &DeviceState,
-        (slot, info): (Slot, &vk::RenderingAttachmentInfo<'_>),
+        (slot, info): (AttachmentSlot, &vk::RenderingAttachmentInfo<'_>),
         layers: (u32, u32),
         rules: &Rules,
     ) -> Result<Self, Broken> {

@@ -60,7 +60,8 @@ pub(crate) fn environment_hub(minor: u32) -> Hub {
     let device_minor = minor_of(profile).min(minor);
     let mut hub = Hub::new(profile, minor, device_minor, extensions::device(profile));
     let limit = environment_memory_limit();
-    hub.room = std::sync::Arc::new(HostMemoryLimit::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
+    hub.host_limit =
+        std::sync::Arc::new(HostMemoryLimit::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
     if let Err((wrong, usual)) = limit {
         hub.report(
             "SUBLET-memory-limit",

@@ -177,13 +177,13 @@ unsafe extern "system" fn enumerate_groups(
         let Some(count) = (unsafe { p_count.as_mut() }) else {
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         };
-        let room = *count;
+        let capacity = *count;
         *count = 1;
         // SAFETY: VUID-vkEnumeratePhysicalDeviceGroups-pPhysicalDeviceGroupProperties-parameter.
         let Some(group) = (unsafe { p_groups.as_mut() }) else {
             return vk::Result::SUCCESS;
         };
-        if room == 0 {
+        if capacity == 0 {
             *count = 0;
             return vk::Result::INCOMPLETE;
         }

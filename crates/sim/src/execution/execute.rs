@@ -30,7 +30,7 @@ pub(crate) fn resolve(
     device: &Device,
     state: &mut DeviceState,
     commands: &Arc<Vec<Command>>,
-    (lane, submission): (usize, u64),
+    (timeline, submission): (usize, u64),
 ) -> Vec<Work> {
     let mut works = Vec::new();
     let mut bindings = Bindings::default();
@@ -38,7 +38,7 @@ pub(crate) fn resolve(
     for (index, command) in commands.iter().enumerate() {
         bindings.apply(command);
         match (command, actor) {
-            (Command::By(site), _) => actor = Some(Actor { lane, submission, site: *site }),
+            (Command::By(site), _) => actor = Some(Actor { timeline, submission, site: *site }),
             (_, Some(actor)) => works.push(judged(commands, index, actor)),
             _ => {}
         }

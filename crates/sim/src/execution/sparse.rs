@@ -7,7 +7,7 @@
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::execution::queue::{Batch, enqueue_nothing};
+use crate::execution::queue::{SubmitBatch, enqueue_nothing};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::SPARSE_PAGE as PAGE;
@@ -37,7 +37,7 @@ unsafe extern "system" fn bind_sparse(
         for info in infos {
             // SAFETY: VUID-vkQueueBindSparse-pBindInfo-parameter: a valid structure with a valid chain.
             let batch = unsafe {
-                Batch::read(
+                SubmitBatch::read(
                     device,
                     (info.p_wait_semaphores, info.wait_semaphore_count),
                     (std::ptr::null(), 0),

@@ -251,7 +251,7 @@ impl GpuBuilder {
         let mut hub = Hub::new(self.profile, minor, minor, offered);
         hub.families = self.families;
         hub.hazards = self.hazards;
-        hub.room = Arc::new(HostMemoryLimit::new(self.memory_limit));
+        hub.host_limit = Arc::new(HostMemoryLimit::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
         hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
         hub.descriptor_heap = self.descriptor_heap.or(hub.descriptor_heap);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::execution::queue::run::{Held, run, run_lane};
+use crate::execution::queue::run::{Held, run, run_timeline};
 use crate::gpu::Gpu;
-use crate::objects::queues::Lane;
+use crate::objects::queues::QueueTimeline;
 use crate::objects::registry;
 use crate::objects::state::Device;
 
@@ -30,7 +30,7 @@ impl Gpu {
     /// gpu.assert_silent();
     /// ```
     pub fn hold_submissions(&self, hold: bool) {
-        self.hold(hold, |lanes| lanes);
+        self.hold(hold, |timelines| timelines);
     }
 
     /// Holds back what is submitted to one queue, or lets it run again, as [`hold_submissions`](Self::hold_submissions)
@@ -62,13 +62,13 @@ impl Gpu {
     #[track_caller]
     pub fn hold_queue(&self, queue: usize, hold: bool) {
         let _ = self.queue_at(queue);
-        self.hold(hold, |lanes| lanes.get_mut(queue..=queue).unwrap_or_default());
+        self.hold(hold, |timelines| timelines.get_mut(queue..=queue).unwrap_or_default());
     }
 
-    fn hold(&self, hold: bool, which: impl FnOnce(&mut [Lane]) -> &mut [Lane]) {
+    fn hold(&self, hold: bool, which: impl FnOnce(&mut [QueueTimeline]) -> &mut [QueueTimeline]) {
         if let Some(device) = self.owner() {
-            for lane in which(&mut device.state.lock().queue.lanes) {
-                lane.held = hold;
+            for timeline in which(&mut device.state.lock().queue.timelines) {
+                timeline.held = hold;
             }
             run(&device, Held::Back);
         }
@@ -90,7 +90,7 @@ impl Gpu {
     #[track_caller]
     pub fn run_pending_on(&self, queue: usize) -> usize {
         let _ = self.queue_at(queue);
-        self.owner().map_or(0, |device| run_lane(&device, queue, Held::Too))
+        self.owner().map_or(0, |device| run_timeline(&device, queue, Held::Too))
     }
 
     /// The count of submissions that are not done.

@@ -11,7 +11,7 @@ use vk::PipelineStageFlags2 as Stages;
 use super::owners::{Half, Transfer};
 use super::past::{Access1, Unordered};
 use super::scope::WRITES;
-use super::{Actor, Bar, Finding, Judge, Of, On, Place, Scope, Site, Use};
+use super::{AccessRange, Actor, Bar, Finding, Judge, Of, On, Scope, Site, Use};
 
 /// A part of a resource: bytes, or subresources by their numbers.
 #[derive(Debug, Clone)]
@@ -66,8 +66,8 @@ pub struct Feed {
 }
 
 impl FeedPart {
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> AccessRange {
+        AccessRange {
             space: 0,
             of: Of::Buffer(vk::Buffer::from_raw(self.resource)),
             base: self.base,
@@ -85,11 +85,11 @@ impl Feed {
         Self { judge, families: families.to_vec(), at }
     }
 
-    fn actor(&mut self, lane: usize) -> Actor {
-        let at = &mut self.at[lane];
+    fn actor(&mut self, timeline: usize) -> Actor {
+        let at = &mut self.at[timeline];
         at.1 += 1;
         let site = Site { call: "", index: at.1, buffer: vk::CommandBuffer::null() };
-        Actor { lane, submission: at.0, site }
+        Actor { timeline, submission: at.0, site }
     }
 
     fn rules(actor: Actor, found: &[Finding]) -> Vec<&'static str> {
@@ -97,8 +97,8 @@ impl Feed {
     }
 
     /// A queue runs a command.
-    pub fn command(&mut self, lane: usize, uses: &[FeedUse]) -> Vec<&'static str> {
-        let actor = self.actor(lane);
+    pub fn command(&mut self, timeline: usize, uses: &[FeedUse]) -> Vec<&'static str> {
+        let actor = self.actor(timeline);
         let mut all = Vec::new();
         for usage in uses {
             let FeedUse { stages, access, .. } = *usage;
@@ -119,18 +119,23 @@ impl Feed {
     }
 
     /// A queue runs the barriers of a call, or waits with them for an event.
-    pub fn barriers(&mut self, lane: usize, bars: &[FeedBarrier], event: Option<u64>) -> Vec<&'static str> {
-        let actor = self.actor(lane);
-        let (bars, event) = (self.bars(lane, bars), event.map(|event| [vk::Event::from_raw(event)]));
+    pub fn barriers(
+        &mut self,
+        timeline: usize,
+        bars: &[FeedBarrier],
+        event: Option<u64>,
+    ) -> Vec<&'static str> {
+        let actor = self.actor(timeline);
+        let (bars, event) = (self.bars(timeline, bars), event.map(|event| [vk::Event::from_raw(event)]));
         let found = self.judge.barrier(actor, &bars, event.as_ref().map(|event| &event[..]));
         Self::rules(actor, &found)
     }
 
-    fn bars(&self, lane: usize, bars: &[FeedBarrier]) -> Vec<(Bar, Option<Place>)> {
+    fn bars(&self, timeline: usize, bars: &[FeedBarrier]) -> Vec<(Bar, Option<AccessRange>)> {
         let each = bars.iter().map(|bar| {
             let (from, to) = bar.families;
             let transfer = Transfer { from, to, layouts: bar.layouts };
-            let half = (from != to).then(|| match self.families[lane] == to {
+            let half = (from != to).then(|| match self.families[timeline] == to {
                 true => Half::Acquire(transfer),
                 false => Half::Release(transfer),
             });
@@ -150,23 +155,23 @@ impl Feed {
     }
 
     /// A queue sets an event.
-    pub fn set(&mut self, lane: usize, event: u64, stages: Stages) {
+    pub fn set(&mut self, timeline: usize, event: u64, stages: Stages) {
         let first = Scope::named(stages, Access::NONE).order;
-        self.judge.each(|past| past.mark(lane, vk::Event::from_raw(event), first));
+        self.judge.each(|past| past.mark(timeline, vk::Event::from_raw(event), first));
     }
 
     /// A submission ends, and the queue's own semaphore gets a value.
-    pub fn signal(&mut self, lane: usize, value: u64) {
-        let signals = [(semaphore(lane), value, Stages::ALL_COMMANDS)];
-        self.judge.end(lane, self.at[lane].0, &signals, vk::Fence::null());
-        self.at[lane].0 += 1;
+    pub fn signal(&mut self, timeline: usize, value: u64) {
+        let signals = [(semaphore(timeline), value, Stages::ALL_COMMANDS)];
+        self.judge.end(timeline, self.at[timeline].0, &signals, vk::Fence::null());
+        self.at[timeline].0 += 1;
     }
 
     /// A submission waits for the semaphore of a queue. False if nobody has signaled it.
-    pub fn wait(&mut self, lane: usize, on: usize, value: u64, stages: Stages) -> bool {
+    pub fn wait(&mut self, timeline: usize, on: usize, value: u64, stages: Stages) -> bool {
         let signals = self.judge.signals.get(&semaphore(on)).map(Vec::as_slice);
         let known = signals.and_then(|signals| super::satisfying(signals, value)).is_some();
-        self.judge.begin(lane, self.at[lane].0, &[(semaphore(on), value, stages)], |_| false);
+        self.judge.begin(timeline, self.at[timeline].0, &[(semaphore(on), value, stages)], |_| false);
         known
     }
 }
@@ -176,8 +181,8 @@ pub fn writes(access: Access) -> bool {
     WRITES.intersects(access)
 }
 
-fn semaphore(lane: usize) -> vk::Semaphore {
-    vk::Semaphore::from_raw(crate::facts::arithmetic::widen(lane) + 1)
+fn semaphore(timeline: usize) -> vk::Semaphore {
+    vk::Semaphore::from_raw(crate::facts::arithmetic::widen(timeline) + 1)
 }
 
 fn bits(mask: u64) -> impl Iterator<Item = u64> {

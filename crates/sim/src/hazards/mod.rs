@@ -47,7 +47,7 @@ pub(crate) struct Site {
 /// A call that a queue runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Actor {
-    pub(crate) lane: usize,
+    pub(crate) timeline: usize,
     pub(crate) submission: u64,
     pub(crate) site: Site,
 }
@@ -86,7 +86,7 @@ pub(crate) enum Of {
 
 /// Units of a space: bytes of a memory, or subresources of an image.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct AccessRange {
     /// The handle of the memory, of the image, or of a sparse buffer.
     pub(crate) space: u64,
     pub(crate) of: Of,
@@ -109,14 +109,14 @@ impl Of {
 /// An access of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Use {
-    pub(crate) place: Place,
+    pub(crate) place: AccessRange,
     pub(crate) access: Access1,
     /// True if it needs what is there, also of what it does not touch: its family has to own that.
     pub(crate) keeps: bool,
 }
 
 impl Use {
-    pub(crate) fn new(place: Place, access: Access1) -> Self {
+    pub(crate) fn new(place: AccessRange, access: Access1) -> Self {
         Self { place, access, keeps: !access.write }
     }
 }
@@ -132,7 +132,7 @@ pub(crate) enum Finding {
 #[derive(Debug)]
 pub(crate) struct Hazard {
     pub(crate) before: Past,
-    pub(crate) place: Place,
+    pub(crate) place: AccessRange,
     pub(crate) range: Range<u64>,
     pub(crate) missing: Missing,
     /// The later access; `None` is a change of layout.
@@ -143,7 +143,7 @@ pub(crate) struct Hazard {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signal {
     pub(crate) value: u64,
-    pub(crate) lane: usize,
+    pub(crate) timeline: usize,
     pub(crate) submission: u64,
     pub(crate) first: Scope,
 }
@@ -176,8 +176,8 @@ impl Judge {
     }
 
     /// Checks an operation of a queue against the owner. Nothing can be wrong where there is one family.
-    pub(crate) fn own(&mut self, lane: usize, place: &Place, act: Act) -> Option<Finding> {
-        let family = *self.families.get(lane)?;
+    pub(crate) fn own(&mut self, timeline: usize, place: &AccessRange, act: Act) -> Option<Finding> {
+        let family = *self.families.get(timeline)?;
         if self.families.iter().all(|other| *other == family) {
             return None;
         }
@@ -188,15 +188,15 @@ impl Judge {
     pub(crate) fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Finding> {
         let mut found: Vec<_> = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
         for usage in uses {
-            let act = if usage.keeps { Act::Use } else { Act::Take };
-            found.extend(self.own(actor.lane, &usage.place, act));
+            let act = if usage.keeps { Act::Use } else { Act::Overwrite };
+            found.extend(self.own(actor.timeline, &usage.place, act));
         }
         for usage in uses {
             let past = Past::new(actor, usage.place.of, usage.access);
             let space = self.spaces.entry(usage.place.space).or_default();
             for range in &usage.place.ranges {
                 space.change(range, |cell| {
-                    cell.past.retain(|before| !before.is_over(actor.lane, &usage.access));
+                    cell.past.retain(|before| !before.is_over(actor.timeline, &usage.access));
                     cell.push(past.clone());
                 });
             }
@@ -212,7 +212,7 @@ impl Judge {
             before.access.unordered.is_some()
                 && before.access.unordered == usage.access.unordered
                 && before.of == usage.place.of
-                && before.actor.lane == actor.lane
+                && before.actor.timeline == actor.timeline
         };
         for (range, cell) in cells {
             let seen = cell.past.iter().any(|past| past.shows(&usage.access));
@@ -231,7 +231,7 @@ impl Judge {
     pub(crate) fn barrier(
         &mut self,
         actor: Actor,
-        bars: &[(Bar, Option<Place>)],
+        bars: &[(Bar, Option<AccessRange>)],
         events: past::Events<'_>,
     ) -> Vec<Finding> {
         for place in bars.iter().filter_map(|(_, place)| place.as_ref()) {
@@ -251,11 +251,11 @@ impl Judge {
             })
         };
         let steps = |space: u64, at: u64| -> Vec<Step> {
-            let here = |place: &Option<Place>, bar: &Bar| match place {
+            let here = |place: &Option<AccessRange>, bar: &Bar| match place {
                 Some(place) => place.space == space && place.ranges.iter().any(|range| range.contains(&at)),
                 None => matches!(bar.on, On::All),
             };
-            let step = |(bar, place): &(Bar, Option<Place>)| Step {
+            let step = |(bar, place): &(Bar, Option<AccessRange>)| Step {
                 first: bar.first,
                 second: bar.second,
                 here: here(place, bar),
@@ -270,7 +270,7 @@ impl Judge {
                 (None, On::Image { layouts: (vk::ImageLayout::UNDEFINED, _), .. }) => Act::Discard,
                 (None, _) => Act::Use,
             };
-            found.extend(self.own(actor.lane, place, act));
+            found.extend(self.own(actor.timeline, place, act));
         }
         for (index, _, place) in changes() {
             let Some(space) = self.spaces.get(&place.space) else { continue };
@@ -279,7 +279,7 @@ impl Judge {
                 let steps = steps(place.space, range.start);
                 let own = steps.get(index)?;
                 cell.reads_first().find_map(|before| {
-                    let missing = before.missing_before(actor.lane, &steps, own, events)?;
+                    let missing = before.missing_before(actor.timeline, &steps, own, events)?;
                     let (before, place, range) = (before.clone(), place.clone(), range.clone());
                     let hazard = Hazard { before, place, range, missing, next: None };
                     Some(Finding::Hazard(Box::new(hazard)))
@@ -289,7 +289,7 @@ impl Judge {
         for (&name, space) in &mut self.spaces {
             for (start, cell) in space.cells() {
                 let steps = steps(name, start);
-                cell.past.iter_mut().for_each(|past| past.wait(actor.lane, &steps, events));
+                cell.past.iter_mut().for_each(|past| past.wait(actor.timeline, &steps, events));
             }
         }
         for (_, bar, place) in changes() {
@@ -310,7 +310,7 @@ impl Judge {
     /// A submission begins: it has waited for semaphores.
     pub(crate) fn begin(
         &mut self,
-        lane: usize,
+        timeline: usize,
         submission: u64,
         waits: &[SemaphoreUse],
         binary: impl Fn(vk::Semaphore) -> bool,
@@ -325,28 +325,34 @@ impl Judge {
             if let Some(signal) = signal {
                 let second =
                     Scope::second(stages, vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE);
-                self.each(|past| past.wait_for(&signal, (lane, submission), second));
+                self.each(|past| past.wait_for(&signal, (timeline, submission), second));
             }
         }
     }
 
     /// A submission ends: it signals semaphores and a fence.
-    pub(crate) fn end(&mut self, lane: usize, submission: u64, signals: &[SemaphoreUse], fence: vk::Fence) {
+    pub(crate) fn end(
+        &mut self,
+        timeline: usize,
+        submission: u64,
+        signals: &[SemaphoreUse],
+        fence: vk::Fence,
+    ) {
         for &(semaphore, value, stages) in signals {
             let known = self.signals.entry(semaphore).or_default();
             if known.len() == MOST_SIGNALS {
                 known.remove(0);
             }
             let first = Scope::first(stages, vk::AccessFlags2::NONE);
-            known.push(Signal { value, lane, submission, first });
+            known.push(Signal { value, timeline, submission, first });
         }
-        self.fences.insert(fence, (lane, submission));
+        self.fences.insert(fence, (timeline, submission));
     }
 
     /// The host knows that a fence is signaled.
     pub(crate) fn host_saw_fence(&mut self, fence: vk::Fence) {
-        if let Some((lane, submission)) = self.fences.remove(&fence) {
-            self.forget(lane, submission);
+        if let Some((timeline, submission)) = self.fences.remove(&fence) {
+            self.forget(timeline, submission);
         }
     }
 
@@ -355,16 +361,16 @@ impl Judge {
         let signals = self.signals.get(&semaphore).map(Vec::as_slice).unwrap_or_default();
         let mut seen: Vec<_> = signals.iter().filter(|signal| signal.value <= value).copied().collect();
         seen.extend(satisfying(signals, value));
-        seen.iter().for_each(|signal| self.forget(signal.lane, signal.submission));
+        seen.iter().for_each(|signal| self.forget(signal.timeline, signal.submission));
     }
 
     /// The host knows that queues are idle.
-    pub(crate) fn host_saw_idle(&mut self, lanes: Range<usize>) {
-        lanes.for_each(|lane| self.forget(lane, u64::MAX - 1));
+    pub(crate) fn host_saw_idle(&mut self, timelines: Range<usize>) {
+        timelines.for_each(|timeline| self.forget(timeline, u64::MAX - 1));
     }
 
-    pub(crate) fn forget(&mut self, lane: usize, submission: u64) {
-        self.spaces.retain(|_, space| space.retain(|past| !past.is_done(lane, submission)));
+    pub(crate) fn forget(&mut self, timeline: usize, submission: u64) {
+        self.spaces.retain(|_, space| space.retain(|past| !past.is_done(timeline, submission)));
     }
 }
 
@@ -382,7 +388,7 @@ pub(crate) fn rule(actor: Actor, finding: &Finding) -> &'static str {
         }
         Finding::Owner(_) => return "SUBLET-exclusive-ownership",
     };
-    let races = hazard.missing == Missing::Semaphore && hazard.before.actor.lane != actor.lane;
+    let races = hazard.missing == Missing::Semaphore && hazard.before.actor.timeline != actor.timeline;
     let next_writes = hazard.next.is_none_or(|next| next.write);
     match (races, next_writes, hazard.before.access.write) {
         (false, false, _) => "SYNC-HAZARD-READ-AFTER-WRITE",

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ash::vk;
 
-use super::Place;
+use super::AccessRange;
 use super::spaces::Space;
 
 /// The fields that both barriers of an ownership transfer must agree on.
@@ -43,7 +43,7 @@ pub(crate) enum Act {
     /// Needs what is there.
     Use,
     /// Writes, whatever was there: takes it from whoever had it.
-    Take,
+    Overwrite,
     Discard,
     Half(Half),
 }
@@ -51,7 +51,7 @@ pub(crate) enum Act {
 /// A family does what only another one may do.
 #[derive(Debug)]
 pub(crate) struct Misowned {
-    pub(crate) place: Place,
+    pub(crate) place: AccessRange,
     pub(crate) range: Range<u64>,
     pub(crate) owner: Owner,
     pub(crate) family: u32,
@@ -63,12 +63,12 @@ pub(crate) struct Misowned {
 pub(crate) struct Owners(BTreeMap<u64, Space<Owner>>);
 
 impl Owners {
-    pub(crate) fn act(&mut self, family: u32, place: &Place, act: Act) -> Option<Misowned> {
+    pub(crate) fn act(&mut self, family: u32, place: &AccessRange, act: Act) -> Option<Misowned> {
         if !place.exclusive {
             return None;
         }
         let allowed = |owner: Owner| match (act, owner) {
-            (Act::Take | Act::Discard, _) => true,
+            (Act::Overwrite | Act::Discard, _) => true,
             (Act::Use | Act::Half(Half::Release(_)), owner) => {
                 matches!(owner, Owner::Nobody) || owner == Owner::Family(family)
             }
@@ -81,7 +81,7 @@ impl Owners {
             (Act::Half(Half::Acquire(own)), owner) => owner == Owner::Released(own),
         };
         let next = match act {
-            Act::Use | Act::Take | Act::Half(Half::Acquire(_)) => Owner::Family(family),
+            Act::Use | Act::Overwrite | Act::Half(Half::Acquire(_)) => Owner::Family(family),
             Act::Discard => Owner::Nobody,
             Act::Half(Half::Release(transfer)) => Owner::Released(transfer),
         };

@@ -66,7 +66,7 @@ impl Access1 {
 /// The order of an access, as a queue sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Order {
-    lane: usize,
+    timeline: usize,
     /// The stages of later commands that execute after it.
     after: Stages,
     /// To whom its bytes are visible.
@@ -114,8 +114,12 @@ pub(crate) struct Step {
 
 impl Past {
     pub(crate) fn new(actor: Actor, of: Of, access: Access1) -> Self {
-        let own =
-            Order { lane: actor.lane, after: Stages::NONE, visible: Vec::new(), done: actor.submission };
+        let own = Order {
+            timeline: actor.timeline,
+            after: Stages::NONE,
+            visible: Vec::new(),
+            done: actor.submission,
+        };
         Self { actor, of, access, available: false, orders: vec![own], marks: Vec::new() }
     }
 
@@ -125,7 +129,7 @@ impl Past {
             Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None, unordered: None };
         let mut past = Self::new(actor, of, access);
         past.available = true;
-        past.extend(actor.lane, second, true);
+        past.extend(actor.timeline, second, true);
         past
     }
 
@@ -133,22 +137,22 @@ impl Past {
         self.access.stages.is_empty()
     }
 
-    fn order(&self, lane: usize) -> Option<&Order> {
-        self.orders.iter().find(|order| order.lane == lane)
+    fn order(&self, timeline: usize) -> Option<&Order> {
+        self.orders.iter().find(|order| order.timeline == timeline)
     }
 
     /// The stages that a first scope has to have, so that the access is in it.
-    fn reached(&self, lane: usize) -> Stages {
-        let own = if self.actor.lane == lane { self.access.stages } else { Stages::NONE };
-        self.order(lane).map_or(own, |order| order.after | own)
+    fn reached(&self, timeline: usize) -> Stages {
+        let own = if self.actor.timeline == timeline { self.access.stages } else { Stages::NONE };
+        self.order(timeline).map_or(own, |order| order.after | own)
     }
 
-    fn extend(&mut self, lane: usize, second: Scope, seen: bool) {
-        if self.order(lane).is_none() {
-            let new = Order { lane, after: Stages::NONE, visible: Vec::new(), done: u64::MAX };
+    fn extend(&mut self, timeline: usize, second: Scope, seen: bool) {
+        if self.order(timeline).is_none() {
+            let new = Order { timeline, after: Stages::NONE, visible: Vec::new(), done: u64::MAX };
             self.orders.push(new);
         }
-        let Some(order) = self.orders.iter_mut().find(|order| order.lane == lane) else { return };
+        let Some(order) = self.orders.iter_mut().find(|order| order.timeline == timeline) else { return };
         order.after |= second.order;
         let to = (second.stages, second.access);
         if seen
@@ -165,11 +169,11 @@ impl Past {
         if self.actor == actor {
             return None;
         }
-        let lane = actor.lane;
+        let timeline = actor.timeline;
         if !self.access.overlaps(next) || !(self.access.write || next.write) {
             return None;
         }
-        let order = self.order(lane);
+        let order = self.order(timeline);
         let after = order.is_some_and(|order| order.after.intersects(next.stages));
         if after && (!self.access.write || next.write && seen && self.available) {
             return None;
@@ -183,7 +187,7 @@ impl Past {
         }
         Some(match order {
             None => Missing::Semaphore,
-            Some(_) if !after && self.actor.lane != lane && self.reached(lane).is_empty() => {
+            Some(_) if !after && self.actor.timeline != timeline && self.reached(timeline).is_empty() => {
                 Missing::Semaphore
             }
             Some(_) if !after => Missing::Execution,
@@ -194,8 +198,9 @@ impl Past {
 
     /// Returns whether `next` leaves nothing of this to be remembered: a write that covers it, or a later read by the
     /// same.
-    pub(crate) fn is_over(&self, lane: usize, next: &Access1) -> bool {
-        let same = !self.access.write && self.actor.lane == lane && next.stages.contains(self.access.stages);
+    pub(crate) fn is_over(&self, timeline: usize, next: &Access1) -> bool {
+        let same =
+            !self.access.write && self.actor.timeline == timeline && next.stages.contains(self.access.stages);
         next.covers(&self.access) && (next.write || same)
     }
 
@@ -204,10 +209,10 @@ impl Past {
         !self.access.write && self.access.covers(write)
     }
 
-    fn makes_available(&self, lane: usize, step: &Step) -> bool {
+    fn makes_available(&self, timeline: usize, step: &Step) -> bool {
         step.here
             && self.access.write
-            && self.actor.lane == lane
+            && self.actor.timeline == timeline
             && step.first.stages.intersects(self.access.stages)
             && step.first.access.intersects(self.access.access)
     }
@@ -215,25 +220,30 @@ impl Past {
     /// The missing link from this access to the layout change of a barrier.
     pub(crate) fn missing_before(
         &self,
-        lane: usize,
+        timeline: usize,
         steps: &[Step],
         own: &Step,
         events: Events<'_>,
     ) -> Option<Missing> {
-        let reached = self.reached_at(lane, events);
+        let reached = self.reached_at(timeline, events);
         let after =
             |reached: Stages| reached.intersects(own.first.order) || own.acquires && !reached.is_empty();
         if !reached.is_some_and(after) {
-            return Some(if self.order(lane).is_none() { Missing::Semaphore } else { Missing::Execution });
+            return Some(if self.order(timeline).is_none() {
+                Missing::Semaphore
+            } else {
+                Missing::Execution
+            });
         }
-        let available =
-            !self.access.write || self.available || steps.iter().any(|step| self.makes_available(lane, step));
+        let available = !self.access.write
+            || self.available
+            || steps.iter().any(|step| self.makes_available(timeline, step));
         if available { None } else { Some(Missing::Available) }
     }
 
-    fn reached_at(&self, lane: usize, events: Events<'_>) -> Option<Stages> {
+    fn reached_at(&self, timeline: usize, events: Events<'_>) -> Option<Stages> {
         match events {
-            None => Some(self.reached(lane)),
+            None => Some(self.reached(timeline)),
             Some(events) => {
                 let set = self.marks.iter().filter(|mark| events.contains(&mark.event));
                 set.map(|mark| mark.reached).reduce(|all, reached| all | reached)
@@ -242,37 +252,37 @@ impl Past {
     }
 
     /// Applies the barriers of one call. All start from what was before the call, or before the event was set.
-    pub(crate) fn wait(&mut self, lane: usize, steps: &[Step], events: Events<'_>) {
-        let Some(reached) = self.reached_at(lane, events) else { return };
-        self.available |= steps.iter().any(|step| self.makes_available(lane, step));
+    pub(crate) fn wait(&mut self, timeline: usize, steps: &[Step], events: Events<'_>) {
+        let Some(reached) = self.reached_at(timeline, events) else { return };
+        self.available |= steps.iter().any(|step| self.makes_available(timeline, step));
         let available = self.available && self.access.write;
         for step in steps.iter().filter(|step| reached.intersects(step.first.order)) {
-            self.extend(lane, step.second, available && step.here);
+            self.extend(timeline, step.second, available && step.here);
         }
     }
 
     /// Applies the wait for a semaphore to all accesses before its signal.
     pub(crate) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
-        let before = self.order(signal.lane).is_some_and(|order| order.done <= signal.submission);
-        if !before || !signal.first.order.intersects(self.reached(signal.lane)) && !self.is_transition() {
+        let before = self.order(signal.timeline).is_some_and(|order| order.done <= signal.submission);
+        if !before || !signal.first.order.intersects(self.reached(signal.timeline)) && !self.is_transition() {
             return;
         }
         self.available = true;
         self.extend(actor.0, second, self.access.write);
-        if let Some(order) = self.orders.iter_mut().find(|order| order.lane == actor.0) {
+        if let Some(order) = self.orders.iter_mut().find(|order| order.timeline == actor.0) {
             order.done = order.done.min(actor.1);
         }
     }
 
     /// Returns whether it is over when a submission is.
-    pub(crate) fn is_done(&self, lane: usize, submission: u64) -> bool {
-        self.order(lane).is_some_and(|order| order.done <= submission)
+    pub(crate) fn is_done(&self, timeline: usize, submission: u64) -> bool {
+        self.order(timeline).is_some_and(|order| order.done <= submission)
     }
 
     /// Remembers what has been reached when an event is set.
-    pub(crate) fn mark(&mut self, lane: usize, event: vk::Event, first: Stages) {
+    pub(crate) fn mark(&mut self, timeline: usize, event: vk::Event, first: Stages) {
         self.unmark(event);
-        let reached = self.reached(lane) & first;
+        let reached = self.reached(timeline) & first;
         if !reached.is_empty() {
             self.marks.push(Mark { event, reached });
         }

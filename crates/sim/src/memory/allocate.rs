@@ -273,7 +273,7 @@ impl DeviceState {
         let end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
         self.address_end = self.address_end.max(end);
         let memory = Memory {
-            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.room))),
+            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.host_limit))),
             info,
             heap,
             properties,

@@ -10,7 +10,7 @@ use ash::vk::Handle as _;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::Requirements;
-use crate::objects::entry::{checked, entries, on_device, settle};
+use crate::objects::entry::{checked, entries, on_device, report_broken};
 use crate::objects::memory::{Binding, Memory, MemoryInfo};
 use crate::objects::resources::Bound;
 use crate::objects::resources::SparseRange;
@@ -183,7 +183,7 @@ fn bind_all<I>(
     }
     infos.iter().fold(vk::Result::SUCCESS, |before, info| {
         let result = bind(&mut device.state.lock(), info);
-        match settle(&device.hub, result) {
+        match report_broken(&device.hub, result) {
             vk::Result::SUCCESS => before,
             failed => failed,
         }

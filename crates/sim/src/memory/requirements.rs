@@ -9,7 +9,7 @@ use crate::facts::broken::Broken;
 use crate::facts::format::Requirements;
 use crate::facts::{chain, format};
 use crate::memory::describe::{describe_buffer, describe_image};
-use crate::objects::entry::{checked, entries, on_device, settle};
+use crate::objects::entry::{checked, entries, on_device, report_broken};
 use crate::objects::state::Device;
 
 entries! {
@@ -163,7 +163,7 @@ unsafe extern "system" fn sparse(
 ) {
     on_device(device, "vkGetImageSparseMemoryRequirements", |device| {
         let found = of_image(device, image, "VUID-vkGetImageSparseMemoryRequirements-image-parameter");
-        settle(&device.hub, found.map(drop));
+        report_broken(&device.hub, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });
@@ -179,7 +179,7 @@ unsafe extern "system" fn sparse2(
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pInfo-parameter.
         let image = unsafe { chain::input(p_info) }.map_or(vk::Image::null(), |info| info.image);
         let found = of_image(device, image, "VUID-VkImageSparseMemoryRequirementsInfo2-image-parameter");
-        settle(&device.hub, found.map(drop));
+        report_broken(&device.hub, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });

@@ -9,7 +9,7 @@ use crate::facts::format::ImageDescription;
 use crate::facts::{chain, format};
 use crate::memory::describe::{describe_buffer, describe_image};
 use crate::memory::usage;
-use crate::objects::entry::{checked, entries, on_device, settle};
+use crate::objects::entry::{checked, entries, on_device, report_broken};
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::resources::{Bound, Buffer, BufferView, Image, ImageView, Pages};
@@ -309,7 +309,7 @@ unsafe extern "system" fn subresource_layout(
         let Some(&subresource) = (unsafe { chain::input(p_subresource) }) else {
             return;
         };
-        let layout = settle(&device.hub, layout_of(device, image, subresource).map(Some));
+        let layout = report_broken(&device.hub, layout_of(device, image, subresource).map(Some));
         // SAFETY: VUID-vkGetImageSubresourceLayout-pLayout-parameter.
         unsafe { chain::output(p_layout, layout.unwrap_or_default()) };
     });

@@ -177,33 +177,33 @@ pub(crate) fn on_device<R: Outcome>(
     }
 }
 
-/// As [`on_device`], of a call that may break a rule, see [`settle`].
+/// As [`on_device`], of a call that may break a rule, see [`report_broken`].
 pub(crate) fn checked<R: Outcome>(
     device: vk::Device,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
 ) -> R {
-    on_device(device, call, |device| settle(&device.hub, body(device)))
+    on_device(device, call, |device| report_broken(&device.hub, body(device)))
 }
 
 /// The return value of a call. If the call breaks a rule, this reports it, and the call does nothing else.
-pub(crate) fn settle<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
+pub(crate) fn report_broken<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
     result.unwrap_or_else(|(rule, text)| {
         hub.report(rule, text);
         R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
     })
 }
 
-/// Runs `body` as the entry point `call` on the device of `queue`, see [`run`] and [`settle`].
+/// Runs `body` as the entry point `call` on the device of `queue`, see [`run`] and [`report_broken`].
 pub(crate) fn on_queue<R: Outcome>(
     queue: vk::Queue,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
 ) -> R {
     match registry::queue(queue) {
-        Some(owner) => {
-            run(&owner.hub, call, || unless_lost(&owner, call, |device| settle(&owner.hub, body(device))))
-        }
+        Some(owner) => run(&owner.hub, call, || {
+            unless_lost(&owner, call, |device| report_broken(&owner.hub, body(device)))
+        }),
         None => unknown("VkQueue", queue.as_raw()),
     }
 }
@@ -220,13 +220,13 @@ pub(crate) fn on_command_buffer<R: Outcome>(
     }
 }
 
-/// As [`on_command_buffer`], of a call that may break a rule, see [`settle`].
+/// As [`on_command_buffer`], of a call that may break a rule, see [`report_broken`].
 pub(crate) fn on_command_buffer_checked<R: Outcome>(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
 ) -> R {
-    on_command_buffer(command_buffer, call, |device| settle(&device.hub, body(device)))
+    on_command_buffer(command_buffer, call, |device| report_broken(&device.hub, body(device)))
 }
 
 /// Runs `body` as the entry point `call` on `instance`, see [`run`].
@@ -253,13 +253,13 @@ pub(crate) fn on_physical_device<R: Outcome>(
     }
 }
 
-/// As [`on_physical_device`], of a call that may break a rule, see [`settle`].
+/// As [`on_physical_device`], of a call that may break a rule, see [`report_broken`].
 pub(crate) fn on_physical_device_checked<R: Outcome>(
     physical_device: vk::PhysicalDevice,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> Result<R, Broken>,
 ) -> R {
-    on_physical_device(physical_device, call, |instance| settle(&instance.hub, body(instance)))
+    on_physical_device(physical_device, call, |instance| report_broken(&instance.hub, body(instance)))
 }
 
 /// Answers for a dispatchable handle that no live object has. There is no GPU whose messages could take the report.

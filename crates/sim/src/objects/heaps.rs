@@ -123,9 +123,9 @@ pub(crate) struct Mapping {
 pub(crate) enum Source {
     Heap {
         /// Of the descriptor, or of a combined one's image.
-        place: Place,
+        place: HeapPlace,
         /// Of a combined descriptor's sampler.
-        sampler: Place,
+        sampler: HeapPlace,
         embedded: Option<SamplerState>,
         /// True if both indices are in one word.
         combined: bool,
@@ -146,7 +146,7 @@ pub(crate) enum Source {
 
 /// An offset in a heap: `offset + index * index_stride + element * array_stride`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct HeapPlace {
     pub(crate) offset: u32,
     pub(crate) index: Index,
     pub(crate) index_stride: u32,

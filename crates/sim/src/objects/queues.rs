@@ -12,7 +12,7 @@ use crate::objects::commands::{Command, Uses};
 #[derive(Default)]
 pub(crate) struct QueueState {
     /// One for each queue.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) timelines: Vec<QueueTimeline>,
     /// The number of the last submission. Numbers are not used again.
     pub(crate) last: u64,
     /// The numbers of submissions that are not done.
@@ -21,7 +21,7 @@ pub(crate) struct QueueState {
 
 /// Submissions of one queue.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct QueueTimeline {
     pub(crate) waiting: VecDeque<Submission>,
     /// True if submissions are held back.
     pub(crate) held: bool,
@@ -31,21 +31,21 @@ pub(crate) struct Lane {
 
 impl QueueState {
     pub(crate) fn new(queues: usize) -> Self {
-        let lanes = std::iter::repeat_with(Lane::default).take(queues).collect();
-        Self { lanes, ..Self::default() }
+        let timelines = std::iter::repeat_with(QueueTimeline::default).take(queues).collect();
+        Self { timelines, ..Self::default() }
     }
 
     /// The count of submissions that are not done.
     pub(crate) fn pending(&self) -> usize {
-        self.lanes.iter().map(Lane::pending).sum()
+        self.timelines.iter().map(QueueTimeline::pending).sum()
     }
 
     pub(crate) fn running(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.running)
+        self.timelines.iter().any(|timeline| timeline.running)
     }
 }
 
-impl Lane {
+impl QueueTimeline {
     pub(crate) fn pending(&self) -> usize {
         self.waiting.len() + usize::from(self.running)
     }

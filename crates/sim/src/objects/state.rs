@@ -71,7 +71,7 @@ pub(crate) struct Hub {
     /// Ranges of memories where resources may overlap: memory, start and end.
     pub(crate) aliases: Mutex<Vec<(vk::DeviceMemory, u64, u64)>>,
     /// Host memory for the bytes of device memory.
-    pub(crate) room: Arc<HostMemoryLimit>,
+    pub(crate) host_limit: Arc<HostMemoryLimit>,
     /// Bytes that all devices have allocated from each heap.
     heap_used: [AtomicU64; vk::MAX_MEMORY_HEAPS],
     /// Callbacks that get every report.
@@ -109,7 +109,7 @@ impl Hub {
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),
-            room: Arc::new(HostMemoryLimit::new(u64::MAX)),
+            host_limit: Arc::new(HostMemoryLimit::new(u64::MAX)),
             heap_used: [const { AtomicU64::new(0) }; vk::MAX_MEMORY_HEAPS],
             handles: AtomicU64::new(1),
         }
@@ -146,8 +146,8 @@ impl Hub {
     /// the bytes as they are.
     #[inline]
     pub(crate) fn report_limit(&self) {
-        if let Some(size) = self.room.take_refusal() {
-            let limit = self.room.limit;
+        if let Some(size) = self.host_limit.take_refusal() {
+            let limit = self.host_limit.limit;
             self.report(
                 "SUBLET-memory-limit",
                 format!(
@@ -240,7 +240,7 @@ impl Device {
     }
 
     /// The index of a queue of the device. The registry does not find queues that the device does not have.
-    pub(crate) fn lane(&self, queue: vk::Queue) -> usize {
+    pub(crate) fn timeline(&self, queue: vk::Queue) -> usize {
         self.queues.iter().position(|&known| known == queue).unwrap_or(0)
     }
 

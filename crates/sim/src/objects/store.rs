@@ -17,15 +17,15 @@ use crate::facts::arithmetic::{ALIGNMENT, host_size, widen};
 pub(crate) struct HostMemoryLimit {
     pub(crate) limit: u64,
     taken: AtomicU64,
-    /// Bytes of the first view that there was no room for, until it is reported.
+    /// Bytes of the first view that there was no host_limit for, until it is reported.
     refused: AtomicU64,
     /// True if it was reported: once is enough.
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 impl HostMemoryLimit {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, taken: AtomicU64::new(0), refused: AtomicU64::new(0), told: AtomicBool::new(false) }
+        Self { limit, taken: AtomicU64::new(0), refused: AtomicU64::new(0), reported: AtomicBool::new(false) }
     }
 
     fn take(&self, size: u64) -> bool {
@@ -41,7 +41,7 @@ impl HostMemoryLimit {
     #[inline]
     pub(crate) fn take_refusal(&self) -> Option<u64> {
         let size = self.refused.load(Ordering::Relaxed);
-        (size != 0 && !self.told.swap(true, Ordering::Relaxed)).then_some(size)
+        (size != 0 && !self.reported.swap(true, Ordering::Relaxed)).then_some(size)
     }
 }
 
@@ -49,7 +49,7 @@ impl HostMemoryLimit {
 #[derive(Debug)]
 struct View {
     /// The limit that its bytes count against, and their count.
-    room: Arc<HostMemoryLimit>,
+    host_limit: Arc<HostMemoryLimit>,
     size: u64,
     /// The allocator's pointer, and its layout.
     base: NonNull<u8>,
@@ -64,23 +64,23 @@ unsafe impl Send for View {}
 unsafe impl Sync for View {}
 
 impl View {
-    fn new(size: usize, room: &Arc<HostMemoryLimit>) -> Option<Self> {
+    fn new(size: usize, host_limit: &Arc<HostMemoryLimit>) -> Option<Self> {
         // The alignment is made by hand: the global allocator clears blocks of large alignment by writing all of them,
         // whereas it gets large blocks of small alignment cleared, and not even committed, from the system.
         let layout = Layout::from_size_align(size.checked_add(ALIGNMENT)?, 16).ok()?;
         let taken = widen(size);
-        if !room.take(taken) {
+        if !host_limit.take(taken) {
             return None;
         }
         // SAFETY: the layout's size is at least `ALIGNMENT`.
         let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            room.taken.fetch_sub(taken, Ordering::Relaxed);
+            host_limit.taken.fetch_sub(taken, Ordering::Relaxed);
             return None;
         };
         let skip = base.align_offset(ALIGNMENT);
         // SAFETY: `skip` < ALIGNMENT, and there are `size + ALIGNMENT` bytes.
         let start = unsafe { base.add(skip) };
-        Some(Self { room: Arc::clone(room), size: taken, base, layout, start })
+        Some(Self { host_limit: Arc::clone(host_limit), size: taken, base, layout, start })
     }
 }
 
@@ -88,7 +88,7 @@ impl Drop for View {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
-        self.room.taken.fetch_sub(self.size, Ordering::Relaxed);
+        self.host_limit.taken.fetch_sub(self.size, Ordering::Relaxed);
     }
 }
 
@@ -96,7 +96,7 @@ impl Drop for View {
 #[derive(Debug)]
 pub(crate) struct Store {
     size: u64,
-    room: Arc<HostMemoryLimit>,
+    host_limit: Arc<HostMemoryLimit>,
     device: OnceLock<View>,
     /// The host's view, if it differs from the device's.
     host: Option<OnceLock<View>>,
@@ -116,9 +116,9 @@ pub(crate) struct Piece {
 
 impl Store {
     /// `size` bytes; `split` if host and device are to have a view each.
-    pub(crate) fn new(size: u64, split: bool, room: &Arc<HostMemoryLimit>) -> Self {
-        let room = Arc::clone(room);
-        Self { size, room, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
+    pub(crate) fn new(size: u64, split: bool, host_limit: &Arc<HostMemoryLimit>) -> Self {
+        let host_limit = Arc::clone(host_limit);
+        Self { size, host_limit, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
     }
 
     /// `size` bytes that are in other stores; some may be in none.
@@ -156,7 +156,7 @@ impl Store {
     fn view(&self, slot: &OnceLock<View>) -> Option<NonNull<u8>> {
         if slot.get().is_none() {
             // If another thread was faster, this view is dropped.
-            let _ = slot.set(View::new(host_size(self.size)?, &self.room)?);
+            let _ = slot.set(View::new(host_size(self.size)?, &self.host_limit)?);
         }
         slot.get().map(|view| view.start)
     }

@@ -122,9 +122,16 @@ fn filling(gpu: &Gpu, buffer: vk::Buffer) -> (vk::CommandPool, Vec<vk::CommandBu
 }
 
 /// The identifiers of the reports since the last call.
-fn reports(gpu: &Gpu) -> Vec<&'static str> {
+pub(crate) fn reports(gpu: &Gpu) -> Vec<&'static str> {
     gpu.take_messages().iter().map(|message: &Message| message.vuid).collect()
 }
 
+/// Asserts that a call was refused, and that it reported `rule` alone.
+#[track_caller]
+pub(crate) fn refuses<T>(gpu: &Gpu, rule: &str, result: Result<T, vk::Result>) {
+    assert_eq!(result.err(), Some(WRONG), "{rule}");
+    assert_eq!(reports(gpu), [rule]);
+}
+
 /// The result of a call that breaks a rule.
-const WRONG: vk::Result = vk::Result::ERROR_VALIDATION_FAILED_EXT;
+pub(crate) const WRONG: vk::Result = vk::Result::ERROR_VALIDATION_FAILED_EXT;

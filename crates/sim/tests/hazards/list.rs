@@ -5,7 +5,7 @@
 use ash::vk;
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
-use super::rig::{A, B, Bar, Buffer, C, Draw, Form, Op, Part};
+use super::fixture::{A, B, Bar, Buffer, C, Draw, Form, Op, Part};
 use Op::{Again, Blit, Clear, Copy, Fill, FromImage, Idle, Submit, ToImage, Update};
 
 /// A program, and what is to be found in it.

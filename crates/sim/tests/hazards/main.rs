@@ -6,14 +6,14 @@
     reason = "the test calls the driver as programs do, and may panic"
 )]
 
+mod fixture;
 mod layer;
 mod list;
 mod painter;
 mod queues;
-mod rig;
 
+use fixture::{Form, HazardFixture};
 use layer::Layer;
-use rig::{Form, Rig};
 use sublet_sim::{Gpu, Profile};
 
 const FORMS: [Form; 2] = [Form::First, Form::Second];
@@ -27,7 +27,7 @@ fn each_program_of_the_list_gets_its_verdict() {
             for entry_point in ["corner", "white"] {
                 gpu.set_kernel(entry_point, |_| {});
             }
-            Rig::new(gpu.device(), gpu.queue()).run(&program.ops, form);
+            HazardFixture::new(gpu.device(), gpu.queue()).run(&program.ops, form);
             let found = gpu.finish();
             let rules: Vec<_> = found.iter().map(|message| message.vuid).collect();
             if rules != Vec::from_iter(program.breaks) {
@@ -52,7 +52,7 @@ fn the_validation_layer_agrees_or_the_list_says_why_not() {
     let mut wrong = Vec::new();
     for form in FORMS {
         for program in list::programs() {
-            Rig::new(&layer.device, layer.queue).run(&program.ops, form);
+            HazardFixture::new(&layer.device, layer.queue).run(&program.ops, form);
             let found = layer.take();
             let agrees = match program.breaks {
                 None => found.is_empty(),

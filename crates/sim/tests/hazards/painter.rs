@@ -4,7 +4,7 @@ use ash::vk;
 use naga::back::spv;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-use super::rig::{Draw, Form};
+use super::fixture::{Draw, Form};
 
 /// Texels of the image, across and down.
 const SIDE: u32 = 16;

@@ -4,7 +4,7 @@ use ash::vk;
 use sublet_sim::{Gpu, Profile};
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
-use super::rig::{A, B, Bar, C, Op, Part, Rig};
+use super::fixture::{A, B, Bar, C, HazardFixture, Op, Part};
 
 const T: Stages = Stages::ALL_TRANSFER;
 const ALL: Stages = Stages::ALL_COMMANDS;
@@ -28,7 +28,7 @@ fn copy() -> Op {
 
 struct Two<'a> {
     gpu: &'a Gpu,
-    rig: Rig<'a>,
+    fixture: HazardFixture<'a>,
     binary: vk::Semaphore,
     timeline: vk::Semaphore,
     fence: vk::Fence,
@@ -44,7 +44,7 @@ impl Two<'_> {
     ) {
         // The fourth queue is of the second family.
         let family = queue / 3;
-        self.rig.batch((self.gpu.queue_at(queue), family), ops, waits, signals, vk::Fence::null());
+        self.fixture.batch((self.gpu.queue_at(queue), family), ops, waits, signals, vk::Fence::null());
     }
 }
 
@@ -59,7 +59,13 @@ fn finds(rules: &[&str], test: impl FnOnce(&Two<'_>)) {
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let timeline = unsafe { device.create_semaphore(&info.push_next(&mut kind), None) }.unwrap();
     let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
-    let two = Two { gpu: &gpu, rig: Rig::of_families(device, gpu.queue(), 2), binary, timeline, fence };
+    let two = Two {
+        gpu: &gpu,
+        fixture: HazardFixture::of_families(device, gpu.queue(), 2),
+        binary,
+        timeline,
+        fence,
+    };
     test(&two);
     unsafe { device.device_wait_idle() }.unwrap();
     drop(two);
@@ -145,18 +151,18 @@ fn a_timeline_orders_what_was_before_its_value() {
 fn the_host_orders_what_it_has_waited_for() {
     let device = |two: &Two<'_>| two.gpu.device().clone();
     finds(&[], |two| {
-        two.rig.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
+        two.fixture.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
         unsafe { device(two).wait_for_fences(&[two.fence], true, u64::MAX) }.unwrap();
         two.batch(1, &[copy()], &[], &[]);
     });
     finds(&[], |two| {
-        two.rig.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
+        two.fixture.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
         assert!(unsafe { device(two).get_fence_status(two.fence) }.unwrap());
         two.batch(0, &[copy()], &[], &[]);
     });
     finds(READ, |two| {
         // The fence is that of what was before.
-        two.rig.batch((two.gpu.queue(), 0), &[], &[], &[], two.fence);
+        two.fixture.batch((two.gpu.queue(), 0), &[], &[], &[], two.fence);
         two.batch(0, &[fill()], &[], &[]);
         unsafe { device(two).wait_for_fences(&[two.fence], true, u64::MAX) }.unwrap();
         two.batch(0, &[copy()], &[], &[]);
@@ -203,11 +209,11 @@ fn a_write_takes_the_place_of_what_it_covers() {
 #[test]
 fn a_report_names_both_calls_and_what_is_missing() {
     let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).hazards(true).build();
-    let rig = Rig::new(gpu.device(), gpu.queue());
+    let fixture = HazardFixture::new(gpu.device(), gpu.queue());
     let bar = Bar::memory((T, Access::NONE), (T, Access::TRANSFER_READ));
     let partly = Op::Copy(A, B, (64, 64));
-    rig.batch((gpu.queue(), 0), &[fill(), Op::Barrier(vec![bar]), partly], &[], &[], vk::Fence::null());
-    drop(rig);
+    fixture.batch((gpu.queue(), 0), &[fill(), Op::Barrier(vec![bar]), partly], &[], &[], vk::Fence::null());
+    drop(fixture);
     let found = gpu.finish();
     let text = &found[0].text;
     for part in [

@@ -3,7 +3,7 @@
 
 use ash::vk;
 
-use super::bench::{Bench, DST, SRC, noise};
+use super::fixture::{CommandFixture, DST, SRC, noise};
 use crate::facts::profiles::ALL;
 
 fn region(src_offset: u64, dst_offset: u64, size: u64) -> vk::BufferCopy {
@@ -13,15 +13,15 @@ fn region(src_offset: u64, dst_offset: u64, size: u64) -> vk::BufferCopy {
 #[test]
 fn a_copy_moves_its_bytes_and_no_others_on_every_device() {
     for profile in ALL {
-        let mut bench = Bench::new(profile);
-        let from = bench.mapped(1000, SRC);
-        let middle = bench.local(1200, SRC | DST);
-        let back = bench.mapped(1500, DST);
+        let mut fixture = CommandFixture::new(profile);
+        let from = fixture.mapped(1000, SRC);
+        let middle = fixture.local(1200, SRC | DST);
+        let back = fixture.mapped(1500, DST);
         let bytes = noise(1000, 1);
         from.write(0, &bytes);
         let old = noise(1500, 2);
         back.write(0, &old);
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer(
                 commands,
                 from.buffer,
@@ -39,16 +39,16 @@ fn a_copy_moves_its_bytes_and_no_others_on_every_device() {
         expected[3..503].copy_from_slice(&bytes[..500]);
         expected[700..1100].copy_from_slice(&bytes[600..]);
         assert_eq!(back.read(), expected, "{}", profile.name);
-        bench.expect_silence();
+        fixture.expect_silence();
     }
 }
 
 #[test]
 fn the_second_form_of_a_copy_does_the_same() {
-    let mut bench = Bench::simple();
-    let (from, to) = (bench.mapped(64, SRC), bench.mapped(64, DST));
+    let mut fixture = CommandFixture::simple();
+    let (from, to) = (fixture.mapped(64, SRC), fixture.mapped(64, DST));
     from.write(0, &noise(64, 3));
-    bench.run(|device, commands| {
+    fixture.run(|device, commands| {
         let regions = [vk::BufferCopy2::default().src_offset(8).dst_offset(16).size(32)];
         let info =
             vk::CopyBufferInfo2::default().src_buffer(from.buffer).dst_buffer(to.buffer).regions(&regions);
@@ -57,7 +57,7 @@ fn the_second_form_of_a_copy_does_the_same() {
     let mut expected = vec![0; 64];
     expected[16..48].copy_from_slice(&noise(64, 3)[8..40]);
     assert_eq!(to.read(), expected);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
@@ -65,32 +65,32 @@ fn commands_see_what_is_flushed_and_the_host_what_is_invalidated() {
     let cached = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_CACHED;
     let with = ALL.iter().filter(|profile| {
         let flags = |kind: &crate::facts::profiles::TypeProfile| kind.flags;
-        // The first type that has the flags is the one that the bench takes.
+        // The fixture takes the first type that has the flags.
         let first = profile.types.iter().map(flags).find(|flags| flags.contains(cached));
         first.is_some_and(|flags| !flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT))
     });
     let mut tested = 0;
     for profile in with {
-        let mut bench = Bench::new(profile);
-        let from = bench.mapped_in(4096, SRC, cached);
-        let to = bench.mapped_in(4096, DST, cached);
+        let mut fixture = CommandFixture::new(profile);
+        let from = fixture.mapped_in(4096, SRC, cached);
+        let to = fixture.mapped_in(4096, DST, cached);
         let bytes = noise(4096, 4);
         from.write(0, &bytes);
         let range = |memory| [vk::MappedMemoryRange::default().memory(memory).size(vk::WHOLE_SIZE)];
-        let copy = |bench: &Bench| {
-            bench.run(|device, commands| unsafe {
+        let copy = |fixture: &CommandFixture| {
+            fixture.run(|device, commands| unsafe {
                 device.cmd_copy_buffer(commands, from.buffer, to.buffer, &[region(0, 0, 4096)]);
             });
         };
-        copy(&bench);
-        unsafe { bench.device().invalidate_mapped_memory_ranges(&range(to.memory)) }.unwrap();
+        copy(&fixture);
+        unsafe { fixture.device().invalidate_mapped_memory_ranges(&range(to.memory)) }.unwrap();
         assert_eq!(to.read(), vec![0; 4096], "not flushed");
-        unsafe { bench.device().flush_mapped_memory_ranges(&range(from.memory)) }.unwrap();
-        copy(&bench);
+        unsafe { fixture.device().flush_mapped_memory_ranges(&range(from.memory)) }.unwrap();
+        copy(&fixture);
         assert_eq!(to.read(), vec![0; 4096], "not invalidated");
-        unsafe { bench.device().invalidate_mapped_memory_ranges(&range(to.memory)) }.unwrap();
+        unsafe { fixture.device().invalidate_mapped_memory_ranges(&range(to.memory)) }.unwrap();
         assert_eq!(to.read(), bytes);
-        bench.expect_silence();
+        fixture.expect_silence();
         tested += 1;
     }
     assert!(tested >= 2);
@@ -98,10 +98,10 @@ fn commands_see_what_is_flushed_and_the_host_what_is_invalidated() {
 
 #[test]
 fn fill_repeats_its_word() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let size = 1 << 18;
-    let target = bench.mapped(size + 3, DST);
-    bench.run(|device, commands| unsafe {
+    let target = fixture.mapped(size + 3, DST);
+    fixture.run(|device, commands| unsafe {
         device.cmd_fill_buffer(commands, target.buffer, 0, vk::WHOLE_SIZE, 0x0403_0201);
         device.cmd_fill_buffer(commands, target.buffer, 8, 4, 0xaabb_ccdd);
     });
@@ -110,48 +110,48 @@ fn fill_repeats_its_word() {
     // WHOLE_SIZE ends at the last multiple of 4.
     expected.extend([0; 3]);
     assert_eq!(target.read(), expected);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn update_carries_its_data_in_the_command_buffer() {
-    let mut bench = Bench::simple();
-    let target = bench.mapped(70_000, DST);
+    let mut fixture = CommandFixture::simple();
+    let target = fixture.mapped(70_000, DST);
     let mut data = noise(65_536, 5);
-    bench.begin();
-    unsafe { bench.device().cmd_update_buffer(bench.commands, target.buffer, 16, &data) };
+    fixture.begin();
+    unsafe { fixture.device().cmd_update_buffer(fixture.commands, target.buffer, 16, &data) };
     let recorded = data.clone();
     data.fill(0);
-    bench.end();
-    bench.submit().unwrap();
+    fixture.end();
+    fixture.submit().unwrap();
     assert_eq!(target.read()[16..65_552], recorded);
     assert_eq!(target.read()[..16], [0; 16]);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn commands_run_in_order_and_again_when_submitted_again() {
-    let mut bench = Bench::simple();
-    let both = bench.mapped(8, SRC | DST);
-    let count = bench.mapped(4, DST);
-    bench.begin();
+    let mut fixture = CommandFixture::simple();
+    let both = fixture.mapped(8, SRC | DST);
+    let count = fixture.mapped(4, DST);
+    fixture.begin();
     unsafe {
-        bench.device().cmd_copy_buffer(bench.commands, both.buffer, count.buffer, &[region(0, 0, 4)]);
-        bench.device().cmd_fill_buffer(bench.commands, both.buffer, 0, 4, 0x0101_0101);
+        fixture.device().cmd_copy_buffer(fixture.commands, both.buffer, count.buffer, &[region(0, 0, 4)]);
+        fixture.device().cmd_fill_buffer(fixture.commands, both.buffer, 0, 4, 0x0101_0101);
     }
-    bench.end();
-    bench.submit().unwrap();
+    fixture.end();
+    fixture.submit().unwrap();
     assert_eq!(count.read(), [0; 4]);
-    bench.submit().unwrap();
+    fixture.submit().unwrap();
     assert_eq!(count.read(), [1; 4]);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 /// A buffer of 100 bytes to copy from, one of 60 to copy to, and what happens to a wrong region.
 #[test]
 fn wrong_copies_are_reported_and_copy_nothing() {
-    let mut bench = Bench::simple();
-    let (from, to) = (bench.mapped(100, SRC), bench.mapped(60, DST));
+    let mut fixture = CommandFixture::simple();
+    let (from, to) = (fixture.mapped(100, SRC), fixture.mapped(60, DST));
     from.write(0, &[9; 100]);
     for (wrong, vuid) in [
         (region(0, 0, 0), "VUID-VkBufferCopy-size-01988"),
@@ -162,67 +162,67 @@ fn wrong_copies_are_reported_and_copy_nothing() {
         (region(u64::MAX, 0, u64::MAX), "VUID-vkCmdCopyBuffer-srcOffset-00113"),
         (region(1, 0, u64::MAX), "VUID-vkCmdCopyBuffer-size-00115"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer(commands, from.buffer, to.buffer, &[region(0, 0, 1), wrong]);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
         assert_eq!(to.read(), [0; 60]);
     }
     // The last byte of each may be copied.
-    bench.run(|device, commands| unsafe {
+    fixture.run(|device, commands| unsafe {
         device.cmd_copy_buffer(commands, from.buffer, to.buffer, &[region(99, 59, 1)]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(to.read()[59], 9);
-    bench.run(|device, commands| unsafe { device.cmd_copy_buffer(commands, from.buffer, to.buffer, &[]) });
-    bench.expect("VUID-vkCmdCopyBuffer-regionCount-arraylength");
+    fixture.run(|device, commands| unsafe { device.cmd_copy_buffer(commands, from.buffer, to.buffer, &[]) });
+    fixture.expect("VUID-vkCmdCopyBuffer-regionCount-arraylength");
 }
 
 #[test]
 fn a_copy_onto_itself_is_reported() {
-    let mut bench = Bench::simple();
-    let both = bench.mapped(100, SRC | DST);
-    let copy = |bench: &Bench, regions: &[vk::BufferCopy]| {
-        bench.run(|device, commands| unsafe {
+    let mut fixture = CommandFixture::simple();
+    let both = fixture.mapped(100, SRC | DST);
+    let copy = |fixture: &CommandFixture, regions: &[vk::BufferCopy]| {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer(commands, both.buffer, both.buffer, regions);
         });
     };
-    copy(&bench, &[region(0, 50, 50)]);
-    bench.expect_silence();
-    copy(&bench, &[region(0, 49, 50)]);
-    bench.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
+    copy(&fixture, &[region(0, 50, 50)]);
+    fixture.expect_silence();
+    copy(&fixture, &[region(0, 49, 50)]);
+    fixture.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
     // The source of one region is the destination of another.
-    copy(&bench, &[region(0, 10, 5), region(12, 80, 5)]);
-    bench.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
+    copy(&fixture, &[region(0, 10, 5), region(12, 80, 5)]);
+    fixture.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
 }
 
 #[test]
 fn two_buffers_upon_each_other_are_one() {
-    let mut bench = Bench::simple();
-    let (src, dst) = (bench.bare(128, SRC), bench.bare(128, DST));
-    let arena = bench.arena(4096);
-    unsafe { bench.device().bind_buffer_memory(src, arena, 64) }.unwrap();
-    unsafe { bench.device().bind_buffer_memory(dst, arena, 128) }.unwrap();
-    bench.expect("SUBLET-overlap");
-    let copy = |bench: &Bench, region: vk::BufferCopy| {
-        bench.run(|device, commands| unsafe { device.cmd_copy_buffer(commands, src, dst, &[region]) });
+    let mut fixture = CommandFixture::simple();
+    let (src, dst) = (fixture.bare(128, SRC), fixture.bare(128, DST));
+    let arena = fixture.arena(4096);
+    unsafe { fixture.device().bind_buffer_memory(src, arena, 64) }.unwrap();
+    unsafe { fixture.device().bind_buffer_memory(dst, arena, 128) }.unwrap();
+    fixture.expect("SUBLET-overlap");
+    let copy = |fixture: &CommandFixture, region: vk::BufferCopy| {
+        fixture.run(|device, commands| unsafe { device.cmd_copy_buffer(commands, src, dst, &[region]) });
     };
     // The destination starts in the middle of the source.
-    copy(&bench, region(0, 0, 64));
-    bench.expect_silence();
-    copy(&bench, region(0, 0, 65));
-    bench.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
-    copy(&bench, region(64, 64, 64));
-    bench.expect_silence();
-    copy(&bench, region(64, 63, 64));
-    bench.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
+    copy(&fixture, region(0, 0, 64));
+    fixture.expect_silence();
+    copy(&fixture, region(0, 0, 65));
+    fixture.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
+    copy(&fixture, region(64, 64, 64));
+    fixture.expect_silence();
+    copy(&fixture, region(64, 63, 64));
+    fixture.expect("VUID-vkCmdCopyBuffer-pRegions-00117");
 }
 
 #[test]
 fn wrong_buffers_are_reported() {
-    let mut bench = Bench::simple();
-    let (from, to) = (bench.mapped(8, SRC), bench.mapped(8, DST));
-    let (bare_from, bare_to) = (bench.bare(8, SRC), bench.bare(8, DST));
+    let mut fixture = CommandFixture::simple();
+    let (from, to) = (fixture.mapped(8, SRC), fixture.mapped(8, DST));
+    let (bare_from, bare_to) = (fixture.bare(8, SRC), fixture.bare(8, DST));
     let gone = vk::Buffer::null();
     for (src, dst, vuid) in [
         (to.buffer, to.buffer, "VUID-vkCmdCopyBuffer-srcBuffer-00118"),
@@ -232,24 +232,24 @@ fn wrong_buffers_are_reported() {
         (from.buffer, bare_to, "VUID-vkCmdCopyBuffer-dstBuffer-00121"),
         (from.buffer, gone, "VUID-vkCmdCopyBuffer-dstBuffer-parameter"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer(commands, src, dst, &[region(0, 0, 8)])
         });
-        bench.expect(vuid);
-        bench.run(|device, commands| {
+        fixture.expect(vuid);
+        fixture.run(|device, commands| {
             let regions = [vk::BufferCopy2::default().size(8)];
             let info = vk::CopyBufferInfo2::default().src_buffer(src).dst_buffer(dst).regions(&regions);
             unsafe { device.cmd_copy_buffer2(commands, &info) };
         });
-        bench.expect(&vuid.replace("vkCmdCopyBuffer", "VkCopyBufferInfo2"));
+        fixture.expect(&vuid.replace("vkCmdCopyBuffer", "VkCopyBufferInfo2"));
     }
 }
 
 #[test]
 fn wrong_fills_are_reported() {
-    let mut bench = Bench::simple();
-    let (target, source) = (bench.mapped(64, DST), bench.mapped(64, SRC));
-    let bare = bench.bare(64, DST);
+    let mut fixture = CommandFixture::simple();
+    let (target, source) = (fixture.mapped(64, DST), fixture.mapped(64, SRC));
+    let bare = fixture.bare(64, DST);
     for (buffer, offset, size, vuid) in [
         (target.buffer, 64, 4, "VUID-vkCmdFillBuffer-dstOffset-00024"),
         (target.buffer, 2, 4, "VUID-vkCmdFillBuffer-dstOffset-00025"),
@@ -260,19 +260,19 @@ fn wrong_fills_are_reported() {
         (source.buffer, 0, 4, "VUID-vkCmdFillBuffer-dstBuffer-00029"),
         (bare, 0, 4, "VUID-vkCmdFillBuffer-dstBuffer-00031"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_fill_buffer(commands, buffer, offset, size, u32::MAX)
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
     assert_eq!(target.read(), [0; 64]);
 }
 
 #[test]
 fn wrong_updates_are_reported() {
-    let mut bench = Bench::simple();
-    let (target, source) = (bench.mapped(70_000, DST), bench.mapped(64, SRC));
-    let bare = bench.bare(64, DST);
+    let mut fixture = CommandFixture::simple();
+    let (target, source) = (fixture.mapped(70_000, DST), fixture.mapped(64, SRC));
+    let bare = fixture.bare(64, DST);
     for (buffer, offset, size, vuid) in [
         (target.buffer, 0, 0, "VUID-vkCmdUpdateBuffer-dataSize-arraylength"),
         (target.buffer, 0, 65_540, "VUID-vkCmdUpdateBuffer-dataSize-00037"),
@@ -284,8 +284,8 @@ fn wrong_updates_are_reported() {
         (bare, 0, 4, "VUID-vkCmdUpdateBuffer-dstBuffer-00035"),
     ] {
         let data = vec![1; size];
-        bench.run(|device, commands| unsafe { device.cmd_update_buffer(commands, buffer, offset, &data) });
-        bench.expect(vuid);
+        fixture.run(|device, commands| unsafe { device.cmd_update_buffer(commands, buffer, offset, &data) });
+        fixture.expect(vuid);
     }
     assert!(target.read().iter().all(|&byte| byte == 0));
 }

@@ -9,7 +9,7 @@ use ash::vk::ImageAspectFlags as A;
 use parking_lot::Mutex;
 use vk::BufferUsageFlags as Usage;
 
-use super::bench::{Bench, DST, Mapped};
+use super::fixture::{CommandFixture, DST, Mapped};
 use super::images::{GENERAL, info, whole};
 use super::rendering::{area, clear, red, view};
 use crate::Gpu;
@@ -20,7 +20,7 @@ const GRAPHICS: vk::PipelineBindPoint = vk::PipelineBindPoint::GRAPHICS;
 
 /// The options of a test's pipeline.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct PipelineOptions {
     pub(super) color: F,
     pub(super) depth: F,
     pub(super) samples: vk::SampleCountFlags,
@@ -30,7 +30,7 @@ pub(super) struct Shape {
     pub(super) blends: bool,
 }
 
-impl Shape {
+impl PipelineOptions {
     pub(super) const PLAIN: Self = Self {
         color: F::R8_UNORM,
         depth: F::UNDEFINED,
@@ -51,12 +51,16 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(bench: &Bench, shape: &Shape) -> Self {
-        Self::with(bench, shape, &[])
+    pub(super) fn new(fixture: &CommandFixture, shape: &PipelineOptions) -> Self {
+        Self::with(fixture, shape, &[])
     }
 
-    pub(super) fn with(bench: &Bench, shape: &Shape, sets: &[vk::DescriptorSetLayout]) -> Self {
-        let device = bench.device().clone();
+    pub(super) fn with(
+        fixture: &CommandFixture,
+        shape: &PipelineOptions,
+        sets: &[vk::DescriptorSetLayout],
+    ) -> Self {
+        let device = fixture.device().clone();
         let code = [0x0723_0203];
         let code = vk::ShaderModuleCreateInfo::default().code(&code);
         let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
@@ -132,7 +136,7 @@ fn paint(kernel: &mut Kernel<'_>) {
 
 /// An image of 4 by 2 texels that is drawn to, with a view, and vertex and index buffers.
 pub(super) struct Scene {
-    pub(super) bench: Bench,
+    pub(super) fixture: CommandFixture,
     pub(super) image: vk::Image,
     pub(super) shown: vk::ImageView,
     pub(super) vertices: Mapped,
@@ -144,23 +148,23 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn new(judged: bool) -> Self {
         let profile = Profile::by_name("lavapipe").unwrap();
-        let mut bench = Bench::of(Gpu::builder(profile).hazards(judged).build());
+        let mut fixture = CommandFixture::of(Gpu::builder(profile).hazards(judged).build());
         let plain = info(F::R8_UNORM, 4, 2);
-        let image = bench.image(&plain.usage(plain.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-        let shown = view(&bench, image, F::R8_UNORM, A::COLOR);
-        let vertices = bench.mapped(64, Usage::VERTEX_BUFFER | Usage::TRANSFER_DST);
-        let indices = bench.mapped(16, Usage::INDEX_BUFFER | Usage::TRANSFER_DST);
-        let numbers = bench.mapped(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
-        let down = bench.mapped(8, DST);
-        bench.gpu.set_kernel("vertex", |_| {});
-        bench.gpu.set_kernel("fragment", paint);
-        bench.run(|_, commands| bench.to_layout(commands, image, GENERAL));
-        Self { bench, image, shown, vertices, indices, numbers, down }
+        let image = fixture.image(&plain.usage(plain.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+        let shown = view(&fixture, image, F::R8_UNORM, A::COLOR);
+        let vertices = fixture.mapped(64, Usage::VERTEX_BUFFER | Usage::TRANSFER_DST);
+        let indices = fixture.mapped(16, Usage::INDEX_BUFFER | Usage::TRANSFER_DST);
+        let numbers = fixture.mapped(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
+        let down = fixture.mapped(8, DST);
+        fixture.gpu.set_kernel("vertex", |_| {});
+        fixture.gpu.set_kernel("fragment", paint);
+        fixture.run(|_, commands| fixture.to_layout(commands, image, GENERAL));
+        Self { fixture, image, shown, vertices, indices, numbers, down }
     }
 
     /// Begins rendering with a black image, and binds everything.
     fn begin(&self, commands: vk::CommandBuffer, pipeline: &Pipeline, first_vertex: u64) {
-        let device = self.bench.device();
+        let device = self.fixture.device();
         let colors = [clear(self.shown, red(0.0))];
         let info = vk::RenderingInfo::default().render_area(area(0, 0, 4, 2)).layer_count(1);
         unsafe {
@@ -178,48 +182,50 @@ impl Scene {
 
     pub(super) fn copy_from(&self, commands: vk::CommandBuffer, layout: vk::ImageLayout) {
         let (image, to) = (self.image, self.down.buffer);
-        unsafe { self.bench.device().cmd_copy_image_to_buffer(commands, image, layout, to, &[whole(4, 2)]) };
+        unsafe {
+            self.fixture.device().cmd_copy_image_to_buffer(commands, image, layout, to, &[whole(4, 2)])
+        };
     }
 
     /// The report of a command that fails.
     #[track_caller]
     fn refused(&self, rule: &str, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
-        self.bench.begin();
-        record(self.bench.device(), self.bench.commands);
-        self.bench.expect(rule);
-        unsafe { self.bench.device().cmd_end_rendering(self.bench.commands) };
-        self.bench.gpu.take_messages();
-        self.bench.end();
+        self.fixture.begin();
+        record(self.fixture.device(), self.fixture.commands);
+        self.fixture.expect(rule);
+        unsafe { self.fixture.device().cmd_end_rendering(self.fixture.commands) };
+        self.fixture.gpu.take_messages();
+        self.fixture.end();
     }
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        unsafe { self.bench.device().destroy_image_view(self.shown, None) };
+        unsafe { self.fixture.device().destroy_image_view(self.shown, None) };
     }
 }
 
 #[test]
 fn a_draw_runs_its_shaders_in_order_on_what_is_bound() {
     let scene = Scene::new(false);
-    let Scene { bench, vertices, indices, down, .. } = &scene;
-    let pipeline = Pipeline::new(bench, &Shape::PLAIN);
+    let Scene { fixture, vertices, indices, down, .. } = &scene;
+    let pipeline = Pipeline::new(fixture, &PipelineOptions::PLAIN);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    bench.gpu.set_kernel("vertex", move |kernel| {
+    fixture.gpu.set_kernel("vertex", move |kernel| {
         let draw = kernel.draw().unwrap();
         assert_eq!((kernel.stage(), kernel.groups()), (vk::ShaderStageFlags::VERTEX, [1; 3]));
         log.lock().push((draw.vertices(), draw.instances(), draw.vertex_offset(), draw.indices()));
     });
     let log = Arc::clone(&seen);
-    bench.gpu.set_kernel("fragment", move |kernel| {
+    fixture.gpu.set_kernel("fragment", move |kernel| {
         assert_eq!(kernel.stage(), vk::ShaderStageFlags::FRAGMENT);
         log.lock().push((0..0, 0..0, 0, None));
         paint(kernel);
     });
     vertices.write(4, &[9]);
     indices.write(0, &[0, 0, 7, 0, 1, 0, 5, 1]);
-    bench.run(|device, commands| {
+    fixture.run(|device, commands| {
         scene.begin(commands, &pipeline, 4);
         unsafe {
             device.cmd_draw(commands, 3, 2, 1, 5);
@@ -229,7 +235,7 @@ fn a_draw_runs_its_shaders_in_order_on_what_is_bound() {
         }
         scene.copy_down(commands);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     let fragment = (0..0, 0..0, 0, None);
     let indexed = (1..3, 0..1, -4, Some(vec![1, 261]));
     assert_eq!(*seen.lock(), [(1..4, 5..7, 0, None), fragment.clone(), indexed, fragment]);
@@ -239,15 +245,15 @@ fn a_draw_runs_its_shaders_in_order_on_what_is_bound() {
 #[test]
 fn indirect_draws_read_their_numbers_when_they_run() {
     let scene = Scene::new(false);
-    let Scene { bench, numbers, .. } = &scene;
-    let pipeline = Pipeline::new(bench, &Shape::PLAIN);
+    let Scene { fixture, numbers, .. } = &scene;
+    let pipeline = Pipeline::new(fixture, &PipelineOptions::PLAIN);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    bench.gpu.set_kernel("vertex", move |kernel| {
+    fixture.gpu.set_kernel("vertex", move |kernel| {
         let draw = kernel.draw().unwrap();
         log.lock().push((draw.vertices(), draw.instances(), draw.vertex_offset()));
     });
-    bench.run(|device, commands| {
+    fixture.run(|device, commands| {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
         unsafe {
             device.cmd_update_buffer(commands, numbers.buffer, 4, &words(&[3, 1, 7, 2]));
@@ -262,25 +268,25 @@ fn indirect_draws_read_their_numbers_when_they_run() {
             device.cmd_end_rendering(commands);
         }
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(*seen.lock(), [(7..10, 2..3, 0), (0..2, 1..4, -1)]);
 }
 
 #[test]
 fn indices_behind_the_buffer_are_left_out() {
     let scene = Scene::new(false);
-    let pipeline = Pipeline::new(&scene.bench, &Shape::PLAIN);
+    let pipeline = Pipeline::new(&scene.fixture, &PipelineOptions::PLAIN);
     let seen = Arc::new(Mutex::new(None));
     let log = Arc::clone(&seen);
-    scene.bench.gpu.set_kernel("vertex", move |kernel| *log.lock() = kernel.draw().unwrap().indices());
+    scene.fixture.gpu.set_kernel("vertex", move |kernel| *log.lock() = kernel.draw().unwrap().indices());
     scene.indices.write(0, &[0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0]);
     scene.numbers.write(0, &[u32::MAX, 1, 5, 0, 0].map(u32::to_le_bytes).concat());
-    scene.bench.run(|device, commands| {
+    scene.fixture.run(|device, commands| {
         scene.begin(commands, &pipeline, 0);
         unsafe { device.cmd_draw_indexed_indirect(commands, scene.numbers.buffer, 0, 1, 0) };
         unsafe { device.cmd_end_rendering(commands) };
     });
-    scene.bench.expect("SUBLET-descriptor-range");
+    scene.fixture.expect("SUBLET-descriptor-range");
     // The buffer is bound from its second index on.
     assert_eq!(*seen.lock(), Some(vec![6, 7]));
 }
@@ -289,8 +295,8 @@ fn indices_behind_the_buffer_are_left_out() {
 fn wrong_draws_are_reported() {
     use vk::DynamicState as State;
     let scene = Scene::new(false);
-    let bench = &scene.bench;
-    let plain = Pipeline::new(bench, &Shape::PLAIN);
+    let fixture = &scene.fixture;
+    let plain = Pipeline::new(fixture, &PipelineOptions::PLAIN);
     scene.refused("VUID-vkCmdDraw-renderpass", |device, commands| unsafe {
         device.cmd_bind_pipeline(commands, GRAPHICS, plain.handle);
         device.cmd_draw(commands, 3, 1, 0, 0);
@@ -298,7 +304,7 @@ fn wrong_draws_are_reported() {
     let begin = |commands| {
         let colors = [clear(scene.shown, red(0.0))];
         let info = vk::RenderingInfo::default().render_area(area(0, 0, 4, 2)).layer_count(1);
-        unsafe { bench.device().cmd_begin_rendering(commands, &info.color_attachments(&colors)) };
+        unsafe { fixture.device().cmd_begin_rendering(commands, &info.color_attachments(&colors)) };
     };
     scene.refused("VUID-vkCmdDrawIndexed-None-08606", |device, commands| {
         begin(commands);
@@ -320,13 +326,13 @@ fn wrong_draws_are_reported() {
     scene.refused("VUID-vkCmdDrawIndexed-robustBufferAccess2-08798", |device, commands| {
         scene.begin(commands, &plain, 0);
         unsafe { device.cmd_draw_indexed(commands, 6, 1, 1, 0, 0) };
-        bench.expect_silence();
+        fixture.expect_silence();
         unsafe { device.cmd_draw_indexed(commands, 7, 1, 1, 0, 0) };
     });
-    let shape = |change: fn(&mut Shape)| {
-        let mut shape = Shape::PLAIN;
+    let shape = |change: fn(&mut PipelineOptions)| {
+        let mut shape = PipelineOptions::PLAIN;
         change(&mut shape);
-        Pipeline::new(bench, &shape)
+        Pipeline::new(fixture, &shape)
     };
     for (pipeline, rule) in [
         (shape(|shape| shape.color = F::R8_UINT), "VUID-vkCmdDraw-dynamicRenderingUnusedAttachments-08910"),
@@ -344,93 +350,52 @@ fn wrong_draws_are_reported() {
         });
     }
     let sets = shape(|shape| shape.dynamic = &[State::VIEWPORT, State::SCISSOR]);
+    let viewport = [vk::Viewport { width: 4.0, height: 2.0, ..Default::default() }];
     scene.refused("VUID-vkCmdDraw-None-07832", |device, commands| {
         scene.begin(commands, &sets, 0);
-        unsafe {
-            device.cmd_set_viewport(
-                commands,
-                0,
-                &[vk::Viewport { width: 4.0, height: 2.0, ..Default::default() }],
-            )
-        };
+        unsafe { device.cmd_set_viewport(commands, 0, &viewport) };
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
-        let first = bench.reports();
+        let first = fixture.reports();
         unsafe { device.cmd_set_scissor(commands, 0, &[vk::Rect2D::default()]) };
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
-        bench.expect_silence();
+        fixture.expect_silence();
         assert_eq!(first, ["VUID-vkCmdDraw-None-07832"]);
         unsafe { device.cmd_bind_pipeline(commands, GRAPHICS, sets.handle) };
         // Once more for `refused`: nothing is inherited from the last time.
         unsafe { device.cmd_end_rendering(commands) };
-        bench.end();
-        bench.begin();
+        fixture.end();
+        fixture.begin();
         scene.begin(commands, &sets, 0);
-        unsafe {
-            device.cmd_set_viewport(
-                commands,
-                0,
-                &[vk::Viewport { width: 4.0, height: 2.0, ..Default::default() }],
-            )
-        };
+        unsafe { device.cmd_set_viewport(commands, 0, &viewport) };
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
     });
     assert_eq!(shape(|shape| shape.dynamic = &[State::LINE_WIDTH]).handle, vk::Pipeline::null());
-    bench.expect("SUBLET-unsupported-pipeline");
-    type Record = fn(&ash::Device, vk::CommandBuffer, &Scene);
-    let wrong: [(Record, &str); 8] = [
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_draw_indirect(commands, scene.numbers.buffer, 2, 1, 0);
-            },
-            "VUID-vkCmdDrawIndirect-offset-02710",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_draw_indirect(commands, scene.numbers.buffer, 0, 2, 12);
-            },
-            "VUID-vkCmdDrawIndirect-drawCount-00476",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_draw_indirect(commands, scene.numbers.buffer, 52, 1, 16);
-            },
-            "VUID-vkCmdDrawIndirect-drawCount-00487",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_draw_indexed_indirect(commands, scene.numbers.buffer, 0, 4, 20);
-            },
-            "VUID-vkCmdDrawIndexedIndirect-drawCount-00540",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_draw_indirect(commands, scene.vertices.buffer, 0, 1, 16);
-            },
-            "VUID-vkCmdDrawIndirect-buffer-02709",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_bind_vertex_buffers(commands, 0, &[scene.indices.buffer], &[0]);
-            },
-            "VUID-vkCmdBindVertexBuffers-pBuffers-00627",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_bind_index_buffer(commands, scene.indices.buffer, 1, vk::IndexType::UINT16);
-            },
-            "VUID-vkCmdBindIndexBuffer-offset-08783",
-        ),
-        (
-            |device, commands, scene| unsafe {
-                device.cmd_bind_index_buffer(commands, scene.indices.buffer, 16, vk::IndexType::UINT16);
-            },
-            "VUID-vkCmdBindIndexBuffer-offset-08782",
-        ),
-    ];
-    for (record, rule) in wrong {
+    fixture.expect("SUBLET-unsupported-pipeline");
+    let (numbers, vertices, indices) = (scene.numbers.buffer, scene.vertices.buffer, scene.indices.buffer);
+    for (indexed, buffer, offset, count, stride, rule) in [
+        (false, numbers, 2, 1, 0, "VUID-vkCmdDrawIndirect-offset-02710"),
+        (false, numbers, 0, 2, 12, "VUID-vkCmdDrawIndirect-drawCount-00476"),
+        (false, numbers, 52, 1, 16, "VUID-vkCmdDrawIndirect-drawCount-00487"),
+        (true, numbers, 0, 4, 20, "VUID-vkCmdDrawIndexedIndirect-drawCount-00540"),
+        (false, vertices, 0, 1, 16, "VUID-vkCmdDrawIndirect-buffer-02709"),
+    ] {
         scene.refused(rule, |device, commands| {
             scene.begin(commands, &plain, 0);
-            record(device, commands, &scene);
+            let draw =
+                if indexed { ash::Device::cmd_draw_indexed_indirect } else { ash::Device::cmd_draw_indirect };
+            unsafe { draw(device, commands, buffer, offset, count, stride) };
+        });
+    }
+    scene.refused("VUID-vkCmdBindVertexBuffers-pBuffers-00627", |device, commands| {
+        scene.begin(commands, &plain, 0);
+        unsafe { device.cmd_bind_vertex_buffers(commands, 0, &[indices], &[0]) };
+    });
+    for (offset, rule) in
+        [(1, "VUID-vkCmdBindIndexBuffer-offset-08783"), (16, "VUID-vkCmdBindIndexBuffer-offset-08782")]
+    {
+        scene.refused(rule, |device, commands| {
+            scene.begin(commands, &plain, 0);
+            unsafe { device.cmd_bind_index_buffer(commands, indices, offset, vk::IndexType::UINT16) };
         });
     }
 }
@@ -438,8 +403,8 @@ fn wrong_draws_are_reported() {
 #[test]
 fn what_a_closure_asks_for_and_is_not_there_is_reported() {
     let scene = Scene::new(false);
-    let pipeline = Pipeline::new(&scene.bench, &Shape::PLAIN);
-    scene.bench.gpu.set_kernel("fragment", |kernel| {
+    let pipeline = Pipeline::new(&scene.fixture, &PipelineOptions::PLAIN);
+    scene.fixture.gpu.set_kernel("fragment", |kernel| {
         let draw = kernel.draw().unwrap();
         assert!(draw.vertex_buffer(1).is_empty());
         draw.vertex_buffer(0).write(0, &[1]);
@@ -447,7 +412,7 @@ fn what_a_closure_asks_for_and_is_not_there_is_reported() {
         draw.color(0).write(0, 0, [4, 0, 0], &[1]);
         kernel.buffer(0, 0, 0);
     });
-    scene.bench.run(|device, commands| {
+    scene.fixture.run(|device, commands| {
         scene.begin(commands, &pipeline, 0);
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
         unsafe { device.cmd_end_rendering(commands) };
@@ -455,26 +420,26 @@ fn what_a_closure_asks_for_and_is_not_there_is_reported() {
     let mut expected = vec!["SUBLET-descriptor-binding", "SUBLET-descriptor-read-only"];
     expected.extend(["SUBLET-descriptor-binding"; 2]);
     expected.extend(["SUBLET-descriptor-range", "SUBLET-descriptor-binding"]);
-    assert_eq!(scene.bench.reports(), expected);
+    assert_eq!(scene.fixture.reports(), expected);
 }
 
-/// The judge's reports for a frame in which `before` comes in front of rendering, and `behind` at its end.
+/// The judge's reports for a frame in which `before` precedes rendering, and `behind` at its end.
 fn judged(
-    shape: &Shape,
+    shape: &PipelineOptions,
     before: impl Fn(&Scene, vk::CommandBuffer),
     draws: impl Fn(&Scene, vk::CommandBuffer),
     behind: impl Fn(&Scene, vk::CommandBuffer),
 ) -> Vec<&'static str> {
     let scene = Scene::new(true);
-    let pipeline = Pipeline::new(&scene.bench, shape);
-    scene.bench.run(|device, commands| {
+    let pipeline = Pipeline::new(&scene.fixture, shape);
+    scene.fixture.run(|device, commands| {
         before(&scene, commands);
         scene.begin(commands, &pipeline, 0);
         draws(&scene, commands);
         unsafe { device.cmd_end_rendering(commands) };
         behind(&scene, commands);
     });
-    scene.bench.reports()
+    scene.fixture.reports()
 }
 
 fn barrier(
@@ -485,7 +450,7 @@ fn barrier(
 ) {
     let bar = [vk::MemoryBarrier::default().src_access_mask(src.1).dst_access_mask(dst.1)];
     let none = vk::DependencyFlags::empty();
-    unsafe { scene.bench.device().cmd_pipeline_barrier(commands, src.0, dst.0, none, &bar, &[], &[]) };
+    unsafe { scene.fixture.device().cmd_pipeline_barrier(commands, src.0, dst.0, none, &bar, &[], &[]) };
 }
 
 #[test]
@@ -494,7 +459,7 @@ fn the_judge_sees_what_draws_touch() {
     use vk::PipelineStageFlags as Stage;
     const RAW: &str = "SYNC-HAZARD-READ-AFTER-WRITE";
     let nothing = |_: &Scene, _: vk::CommandBuffer| {};
-    let draw = |scene: &Scene, commands| unsafe { scene.bench.device().cmd_draw(commands, 2, 1, 0, 0) };
+    let draw = |scene: &Scene, commands| unsafe { scene.fixture.device().cmd_draw(commands, 2, 1, 0, 0) };
     let twice = |scene: &Scene, commands| {
         draw(scene, commands);
         draw(scene, commands);
@@ -502,10 +467,10 @@ fn the_judge_sees_what_draws_touch() {
     let copied = (Stage::TRANSFER, Access::TRANSFER_WRITE);
     let drawn = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE);
     let read = (Stage::TRANSFER, Access::TRANSFER_READ);
-    let blending = Shape { blends: true, ..Shape::PLAIN };
+    let blending = PipelineOptions { blends: true, ..PipelineOptions::PLAIN };
     // Attachments are in order among themselves, and with nothing else.
     assert_eq!(judged(&blending, nothing, twice, nothing), Vec::<&str>::new());
-    assert_eq!(judged(&Shape::PLAIN, nothing, twice, Scene::copy_down), [RAW]);
+    assert_eq!(judged(&PipelineOptions::PLAIN, nothing, twice, Scene::copy_down), [RAW]);
     let right = |scene: &Scene, commands| {
         barrier(scene, commands, drawn, read);
         scene.copy_down(commands);
@@ -514,10 +479,10 @@ fn the_judge_sees_what_draws_touch() {
     // Vertices, by their range: two of 4 bytes, and one instance of 2 at 48.
     for (offset, hazard) in [(0, true), (4, true), (8, false), (44, false), (48, true), (52, false)] {
         let fill = |scene: &Scene, commands| unsafe {
-            scene.bench.device().cmd_fill_buffer(commands, scene.vertices.buffer, offset, 4, 0);
+            scene.fixture.device().cmd_fill_buffer(commands, scene.vertices.buffer, offset, 4, 0);
         };
         let expected = if hazard { vec![RAW] } else { Vec::new() };
-        assert_eq!(judged(&Shape::PLAIN, fill, draw, nothing), expected, "{offset}");
+        assert_eq!(judged(&PipelineOptions::PLAIN, fill, draw, nothing), expected, "{offset}");
         let waits = |stage, access| {
             move |scene: &Scene, commands| {
                 fill(scene, commands);
@@ -525,35 +490,35 @@ fn the_judge_sees_what_draws_touch() {
             }
         };
         let right = waits(Stage::VERTEX_INPUT, Access::VERTEX_ATTRIBUTE_READ);
-        assert_eq!(judged(&Shape::PLAIN, right, draw, nothing), Vec::<&str>::new(), "{offset}");
+        assert_eq!(judged(&PipelineOptions::PLAIN, right, draw, nothing), Vec::<&str>::new(), "{offset}");
         let wrong = waits(Stage::VERTEX_SHADER, Access::SHADER_READ);
-        assert_eq!(judged(&Shape::PLAIN, wrong, draw, nothing), expected, "{offset}");
+        assert_eq!(judged(&PipelineOptions::PLAIN, wrong, draw, nothing), expected, "{offset}");
     }
     // Indices: two of 2 bytes from 2 + 2 * 1 on. Vertices may be any.
     let indexed = |scene: &Scene, commands| unsafe {
-        scene.bench.device().cmd_draw_indexed(commands, 2, 1, 1, 0, 0);
+        scene.fixture.device().cmd_draw_indexed(commands, 2, 1, 1, 0, 0);
     };
     for (offset, hazard) in [(0, false), (4, true), (8, false)] {
         let fill = |scene: &Scene, commands| unsafe {
-            scene.bench.device().cmd_fill_buffer(commands, scene.indices.buffer, offset, 4, 0);
+            scene.fixture.device().cmd_fill_buffer(commands, scene.indices.buffer, offset, 4, 0);
         };
         let expected = if hazard { vec![RAW] } else { Vec::new() };
-        assert_eq!(judged(&Shape::PLAIN, fill, indexed, nothing), expected, "{offset}");
+        assert_eq!(judged(&PipelineOptions::PLAIN, fill, indexed, nothing), expected, "{offset}");
     }
     let vertices = |scene: &Scene, commands| unsafe {
-        scene.bench.device().cmd_fill_buffer(commands, scene.vertices.buffer, 60, 4, 0);
+        scene.fixture.device().cmd_fill_buffer(commands, scene.vertices.buffer, 60, 4, 0);
     };
-    assert_eq!(judged(&Shape::PLAIN, vertices, indexed, nothing), [RAW]);
+    assert_eq!(judged(&PipelineOptions::PLAIN, vertices, indexed, nothing), [RAW]);
     // Commands.
     let indirect = |scene: &Scene, commands| unsafe {
-        scene.bench.device().cmd_draw_indirect(commands, scene.numbers.buffer, 0, 2, 32);
+        scene.fixture.device().cmd_draw_indirect(commands, scene.numbers.buffer, 0, 2, 32);
     };
     for (offset, hazard) in [(12, true), (16, false), (32, true), (48, false)] {
         let fill = |scene: &Scene, commands| unsafe {
-            scene.bench.device().cmd_fill_buffer(commands, scene.numbers.buffer, offset, 4, 0);
+            scene.fixture.device().cmd_fill_buffer(commands, scene.numbers.buffer, offset, 4, 0);
         };
         let expected = if hazard { vec![RAW] } else { Vec::new() };
-        assert_eq!(judged(&Shape::PLAIN, fill, indirect, nothing), expected, "{offset}");
+        assert_eq!(judged(&PipelineOptions::PLAIN, fill, indirect, nothing), expected, "{offset}");
     }
 }
 
@@ -563,8 +528,8 @@ fn shaders_of_draws_have_stages_of_their_own() {
     use vk::PipelineStageFlags as Stage;
     let run = |shader: &'static str, stage: Stage| {
         let mut scene = Scene::new(true);
-        let buffer = scene.bench.mapped(16, Usage::STORAGE_BUFFER | Usage::TRANSFER_DST);
-        let device = scene.bench.device().clone();
+        let buffer = scene.fixture.mapped(16, Usage::STORAGE_BUFFER | Usage::TRANSFER_DST);
+        let device = scene.fixture.device().clone();
         let bindings = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
             .descriptor_count(1)
@@ -582,10 +547,10 @@ fn shaders_of_draws_have_stages_of_their_own() {
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
             .buffer_info(&infos);
         unsafe { device.update_descriptor_sets(&[write], &[]) };
-        let pipeline = Pipeline::with(&scene.bench, &Shape::PLAIN, &layouts);
-        scene.bench.gpu.set_kernel("fragment", |_| {});
-        scene.bench.gpu.set_kernel(shader, |kernel| assert_eq!(kernel.buffer(0, 0, 0).read_u32(0), 5));
-        scene.bench.run(|device, commands| unsafe {
+        let pipeline = Pipeline::with(&scene.fixture, &PipelineOptions::PLAIN, &layouts);
+        scene.fixture.gpu.set_kernel("fragment", |_| {});
+        scene.fixture.gpu.set_kernel(shader, |kernel| assert_eq!(kernel.buffer(0, 0, 0).read_u32(0), 5));
+        scene.fixture.run(|device, commands| unsafe {
             device.cmd_fill_buffer(commands, buffer.buffer, 0, 16, 5);
             let copied = (Stage::TRANSFER, Access::TRANSFER_WRITE);
             barrier(&scene, commands, copied, (stage, Access::SHADER_READ));
@@ -594,7 +559,7 @@ fn shaders_of_draws_have_stages_of_their_own() {
             device.cmd_draw(commands, 3, 1, 0, 0);
             device.cmd_end_rendering(commands);
         });
-        let reports = scene.bench.reports();
+        let reports = scene.fixture.reports();
         drop(pipeline);
         unsafe { device.destroy_descriptor_pool(pool, None) };
         unsafe { device.destroy_descriptor_set_layout(layouts[0], None) };

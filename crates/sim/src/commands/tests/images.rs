@@ -5,7 +5,7 @@ use ash::vk;
 use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 
-use super::bench::{Bench, DST, SRC, all_of, noise};
+use super::fixture::{CommandFixture, DST, SRC, all_of, noise};
 use crate::facts::profiles::{ALL, Profile};
 
 const BOTH: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
@@ -67,8 +67,8 @@ fn block(format: F) -> (u32, u32) {
 
 /// Uploads every level and layer of an image, then downloads them, through one buffer each.
 fn round_trip(profile: &'static Profile, info: &vk::ImageCreateInfo<'_>) {
-    let mut bench = Bench::new(profile);
-    let image = bench.image(info);
+    let mut fixture = CommandFixture::new(profile);
+    let image = fixture.image(info);
     let block = block(info.format);
     let mut regions = Vec::new();
     let mut end = 0_u64;
@@ -100,19 +100,19 @@ fn round_trip(profile: &'static Profile, info: &vk::ImageCreateInfo<'_>) {
             end += len;
         }
     }
-    let from = bench.mapped(end, SRC);
-    let to = bench.mapped(end, DST);
+    let from = fixture.mapped(end, SRC);
+    let to = fixture.mapped(end, DST);
     let mut bytes = noise(usize::try_from(end).unwrap(), u64::from(profile.device_id));
     for at in padding {
         bytes[usize::try_from(at).unwrap()] = 0;
     }
     from.write(0, &bytes);
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, image, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, image, GENERAL);
         device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &regions);
         device.cmd_copy_image_to_buffer(commands, image, GENERAL, to.buffer, &regions);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     let back = to.read();
     for region in &regions {
         let start = usize::try_from(region.buffer_offset).unwrap();
@@ -164,10 +164,10 @@ fn linear_images_and_volumes_do_too() {
 
 #[test]
 fn a_part_of_an_image_is_copied_from_padded_rows() {
-    let mut bench = Bench::simple();
-    let image = bench.image(&info(F::R8_UNORM, 8, 8).array_layers(2));
-    let from = bench.mapped(256, SRC);
-    let to = bench.mapped(128, DST);
+    let mut fixture = CommandFixture::simple();
+    let image = fixture.image(&info(F::R8_UNORM, 8, 8).array_layers(2));
+    let from = fixture.mapped(256, SRC);
+    let to = fixture.mapped(128, DST);
     from.write(0, &noise(256, 7));
     let part = vk::BufferImageCopy {
         buffer_offset: 3,
@@ -178,8 +178,8 @@ fn a_part_of_an_image_is_copied_from_padded_rows() {
         image_extent: vk::Extent3D { width: 5, height: 4, depth: 1 },
     };
     let all = whole(8, 8).image_subresource(layers(A::COLOR, 0, 0, 2));
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, image, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, image, GENERAL);
         device.cmd_clear_color_image(
             commands,
             image,
@@ -190,7 +190,7 @@ fn a_part_of_an_image_is_copied_from_padded_rows() {
         device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[part]);
         device.cmd_copy_image_to_buffer(commands, image, GENERAL, to.buffer, &[all]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     let source = noise(256, 7);
     let back = to.read();
     for layer in 0..2 {
@@ -208,10 +208,10 @@ fn a_part_of_an_image_is_copied_from_padded_rows() {
 fn the_texels_of_a_linear_image_are_where_its_layout_says() {
     for profile in ALL {
         let visible = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-        let mut bench = Bench::new(profile);
+        let mut fixture = CommandFixture::new(profile);
         let create = info(F::R8G8_UNORM, 7, 3).tiling(vk::ImageTiling::LINEAR);
-        let image = bench.bare_image(&create);
-        let device = bench.device().clone();
+        let image = fixture.bare_image(&create);
+        let device = fixture.device().clone();
         let needs = unsafe { device.get_image_memory_requirements(image) };
         let kind = profile.types.iter().enumerate().position(|(index, kind)| {
             needs.memory_type_bits & 1 << index != 0 && kind.flags.contains(visible)
@@ -223,10 +223,10 @@ fn the_texels_of_a_linear_image_are_where_its_layout_says() {
             .memory_type_index(u32::try_from(kind).unwrap());
         let memory = unsafe { device.allocate_memory(&allocate, None) }.unwrap();
         unsafe { device.bind_image_memory(image, memory, 0) }.unwrap();
-        let from = bench.mapped(42, SRC);
+        let from = fixture.mapped(42, SRC);
         from.write(0, &noise(42, 11));
-        bench.run(|device, commands| unsafe {
-            bench.to_layout(commands, image, GENERAL);
+        fixture.run(|device, commands| unsafe {
+            fixture.to_layout(commands, image, GENERAL);
             device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[whole(7, 3)]);
         });
         let subresource = vk::ImageSubresource { aspect_mask: A::COLOR, mip_level: 0, array_layer: 0 };
@@ -240,20 +240,20 @@ fn the_texels_of_a_linear_image_are_where_its_layout_says() {
             let y = usize::try_from(y).unwrap();
             assert_eq!(row, &noise(42, 11)[y * 14..y * 14 + 14], "{}", profile.name);
         }
-        bench.expect_silence();
+        fixture.expect_silence();
         unsafe { device.unmap_memory(memory) };
-        bench.adopt(memory);
+        fixture.adopt(memory);
     }
 }
 
 #[test]
 fn an_image_is_copied_to_another_tiling_and_place() {
     for profile in ALL {
-        let mut bench = Bench::new(profile);
-        let first = bench.image(&info(F::R8G8B8A8_UNORM, 20, 10).array_layers(2));
-        let second = bench.image(&info(F::R32_UINT, 30, 30).tiling(vk::ImageTiling::LINEAR));
-        let from = bench.mapped(1600, SRC);
-        let to = bench.mapped(3600, DST);
+        let mut fixture = CommandFixture::new(profile);
+        let first = fixture.image(&info(F::R8G8B8A8_UNORM, 20, 10).array_layers(2));
+        let second = fixture.image(&info(F::R32_UINT, 30, 30).tiling(vk::ImageTiling::LINEAR));
+        let from = fixture.mapped(1600, SRC);
+        let to = fixture.mapped(3600, DST);
         from.write(0, &noise(1600, 13));
         let region = vk::ImageCopy {
             src_subresource: layers(A::COLOR, 0, 1, 1),
@@ -262,18 +262,18 @@ fn an_image_is_copied_to_another_tiling_and_place() {
             dst_offset: vk::Offset3D { x: 11, y: 20, z: 0 },
             extent: vk::Extent3D { width: 9, height: 7, depth: 1 },
         };
-        bench.run(|device, commands| unsafe {
-            bench.to_layout(commands, first, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-            bench.to_layout(commands, second, GENERAL);
+        fixture.run(|device, commands| unsafe {
+            fixture.to_layout(commands, first, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
+            fixture.to_layout(commands, second, GENERAL);
             let upload = whole(20, 10).image_subresource(layers(A::COLOR, 0, 0, 2));
             let layout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
             device.cmd_copy_buffer_to_image(commands, from.buffer, first, layout, &[upload]);
             let layout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
-            bench.change_layout(commands, first, vk::ImageLayout::TRANSFER_DST_OPTIMAL, layout);
+            fixture.change_layout(commands, first, vk::ImageLayout::TRANSFER_DST_OPTIMAL, layout);
             device.cmd_copy_image(commands, first, layout, second, GENERAL, &[region]);
             device.cmd_copy_image_to_buffer(commands, second, GENERAL, to.buffer, &[whole(30, 30)]);
         });
-        bench.expect_silence();
+        fixture.expect_silence();
         let (source, back) = (noise(1600, 13), to.read());
         for y in 0..30 {
             for x in 0..30 {
@@ -292,12 +292,12 @@ fn an_image_is_copied_to_another_tiling_and_place() {
 
 #[test]
 fn blocks_become_texels_and_slices_layers() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     // 3 by 2 blocks of 8 bytes.
-    let blocks = bench.image(&info(F::BC1_RGB_UNORM_BLOCK, 10, 7));
-    let texels = bench.image(&info(F::R32G32_UINT, 3, 2));
-    let from = bench.mapped(48, SRC);
-    let to = bench.mapped(48, DST);
+    let blocks = fixture.image(&info(F::BC1_RGB_UNORM_BLOCK, 10, 7));
+    let texels = fixture.image(&info(F::R32G32_UINT, 3, 2));
+    let from = fixture.mapped(48, SRC);
+    let to = fixture.mapped(48, DST);
     from.write(0, &noise(48, 17));
     let region = vk::ImageCopy {
         src_subresource: layers(A::COLOR, 0, 0, 1),
@@ -305,45 +305,45 @@ fn blocks_become_texels_and_slices_layers() {
         extent: vk::Extent3D { width: 10, height: 7, depth: 1 },
         ..Default::default()
     };
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, blocks, GENERAL);
-        bench.to_layout(commands, texels, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, blocks, GENERAL);
+        fixture.to_layout(commands, texels, GENERAL);
         device.cmd_copy_buffer_to_image(commands, from.buffer, blocks, GENERAL, &[whole(10, 7)]);
         device.cmd_copy_image(commands, blocks, GENERAL, texels, GENERAL, &[region]);
         device.cmd_copy_image_to_buffer(commands, texels, GENERAL, to.buffer, &[whole(3, 2)]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(to.read(), noise(48, 17));
 
     let extent = vk::Extent3D { width: 2, height: 2, depth: 3 };
-    let volume = bench.image(&info(F::R32_UINT, 1, 1).image_type(vk::ImageType::TYPE_3D).extent(extent));
-    let array = bench.image(&info(F::R32_UINT, 2, 2).array_layers(3));
+    let volume = fixture.image(&info(F::R32_UINT, 1, 1).image_type(vk::ImageType::TYPE_3D).extent(extent));
+    let array = fixture.image(&info(F::R32_UINT, 2, 2).array_layers(3));
     let region = vk::ImageCopy {
         src_subresource: layers(A::COLOR, 0, 0, 3),
         dst_subresource: layers(A::COLOR, 0, 0, 1),
         extent,
         ..Default::default()
     };
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, volume, GENERAL);
-        bench.to_layout(commands, array, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, volume, GENERAL);
+        fixture.to_layout(commands, array, GENERAL);
         let upload = whole(2, 2).image_subresource(layers(A::COLOR, 0, 0, 3));
         device.cmd_copy_buffer_to_image(commands, from.buffer, array, GENERAL, &[upload]);
         device.cmd_copy_image(commands, array, GENERAL, volume, GENERAL, &[region]);
         let download = whole(2, 2).image_extent(extent);
         device.cmd_copy_image_to_buffer(commands, volume, GENERAL, to.buffer, &[download]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(to.read(), noise(48, 17));
 }
 
 #[test]
 fn depth_and_stencil_are_copied_apart_and_together() {
-    let mut bench = Bench::simple();
-    let first = bench.image(&info(F::D32_SFLOAT_S8_UINT, 4, 4));
-    let second = bench.image(&info(F::D32_SFLOAT_S8_UINT, 4, 4));
-    let from = bench.mapped(80, SRC);
-    let to = bench.mapped(80, DST);
+    let mut fixture = CommandFixture::simple();
+    let first = fixture.image(&info(F::D32_SFLOAT_S8_UINT, 4, 4));
+    let second = fixture.image(&info(F::D32_SFLOAT_S8_UINT, 4, 4));
+    let from = fixture.mapped(80, SRC);
+    let to = fixture.mapped(80, DST);
     from.write(0, &noise(80, 19));
     let depth = whole(4, 4).image_subresource(layers(A::DEPTH, 0, 0, 1));
     let stencil = whole(4, 4).image_subresource(layers(A::STENCIL, 0, 0, 1)).buffer_offset(64);
@@ -354,14 +354,14 @@ fn depth_and_stencil_are_copied_apart_and_together() {
         ..Default::default()
     };
     for (aspects, len) in [(A::DEPTH, 64), (A::DEPTH | A::STENCIL, 80)] {
-        bench.run(|device, commands| unsafe {
-            bench.to_layout(commands, first, GENERAL);
-            bench.to_layout(commands, second, GENERAL);
+        fixture.run(|device, commands| unsafe {
+            fixture.to_layout(commands, first, GENERAL);
+            fixture.to_layout(commands, second, GENERAL);
             device.cmd_copy_buffer_to_image(commands, from.buffer, first, GENERAL, &[depth, stencil]);
             device.cmd_copy_image(commands, first, GENERAL, second, GENERAL, &[copy(aspects)]);
             device.cmd_copy_image_to_buffer(commands, second, GENERAL, to.buffer, &[depth, stencil]);
         });
-        bench.expect_silence();
+        fixture.expect_silence();
         let mut expected = noise(80, 19);
         expected[len..].fill(0);
         assert_eq!(to.read(), expected);
@@ -370,18 +370,18 @@ fn depth_and_stencil_are_copied_apart_and_together() {
 
 #[test]
 fn neighbours_in_one_memory_keep_their_own_bytes() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let create = info(F::R8_UNORM, 8, 8);
-    let images = [bench.bare_image(&create), bench.bare_image(&create)];
-    let buffers = [bench.bare(64, SRC | DST), bench.bare(64, SRC | DST)];
-    let arena = bench.arena(16384);
+    let images = [fixture.bare_image(&create), fixture.bare_image(&create)];
+    let buffers = [fixture.bare(64, SRC | DST), fixture.bare(64, SRC | DST)];
+    let arena = fixture.arena(16384);
     for (index, &image) in (0..).zip(&images) {
-        unsafe { bench.device().bind_image_memory(image, arena, 4096 * index) }.unwrap();
+        unsafe { fixture.device().bind_image_memory(image, arena, 4096 * index) }.unwrap();
     }
     for (index, &buffer) in (2..).zip(&buffers) {
-        unsafe { bench.device().bind_buffer_memory(buffer, arena, 4096 * index) }.unwrap();
+        unsafe { fixture.device().bind_buffer_memory(buffer, arena, 4096 * index) }.unwrap();
     }
-    let (from, to) = (bench.mapped(128, SRC), bench.mapped(384, DST));
+    let (from, to) = (fixture.mapped(128, SRC), fixture.mapped(384, DST));
     from.write(0, &noise(128, 29));
     let bytes = |src_offset, dst_offset, size| vk::BufferCopy { src_offset, dst_offset, size };
     let plane = vk::ImageCopy {
@@ -390,9 +390,9 @@ fn neighbours_in_one_memory_keep_their_own_bytes() {
         extent: create.extent,
         ..Default::default()
     };
-    bench.run(|device, commands| unsafe {
+    fixture.run(|device, commands| unsafe {
         for image in images {
-            bench.to_layout(commands, image, GENERAL);
+            fixture.to_layout(commands, image, GENERAL);
         }
         // The second of each, from it to the first, and the second again: nothing of one is in the other.
         let [first, second] = images;
@@ -416,16 +416,16 @@ fn neighbours_in_one_memory_keep_their_own_bytes() {
         device.cmd_copy_buffer(commands, first, to.buffer, &[bytes(0, 256, 64)]);
         device.cmd_copy_buffer(commands, second, to.buffer, &[bytes(0, 320, 64)]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     let two = noise(128, 29);
     assert_eq!(to.read(), [&two[..], &two, &[2; 64], &[1; 64]].concat());
 }
 
 #[test]
 fn several_samples_are_copied_all() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let create = info(F::R8_UNORM, 6, 5).samples(vk::SampleCountFlags::TYPE_4);
-    let (first, second) = (bench.image(&create), bench.image(&create));
+    let (first, second) = (fixture.image(&create), fixture.image(&create));
     let region = vk::ImageCopy {
         src_subresource: layers(A::COLOR, 0, 0, 1),
         src_offset: vk::Offset3D { x: 1, y: 1, z: 0 },
@@ -433,17 +433,17 @@ fn several_samples_are_copied_all() {
         dst_offset: vk::Offset3D { x: 2, y: 1, z: 0 },
         extent: vk::Extent3D { width: 4, height: 4, depth: 1 },
     };
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, first, GENERAL);
-        bench.to_layout(commands, second, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, first, GENERAL);
+        fixture.to_layout(commands, second, GENERAL);
         let color = vk::ClearColorValue { float32: [1.0; 4] };
         device.cmd_clear_color_image(commands, first, GENERAL, &color, &[all_of(A::COLOR)]);
         device.cmd_copy_image(commands, first, GENERAL, second, GENERAL, &[region]);
     });
-    bench.expect_silence();
-    let state = crate::objects::registry::device(bench.device().handle()).unwrap();
+    fixture.expect_silence();
+    let state = crate::objects::registry::device(fixture.device().handle()).unwrap();
     let bytes = state.state.lock().image_bytes(second).unwrap();
-    let size = unsafe { bench.device().get_image_memory_requirements(second) }.size;
+    let size = unsafe { fixture.device().get_image_memory_requirements(second) }.size;
     let mut all = vec![0; usize::try_from(size).unwrap()];
     assert!(bytes.store.read(bytes.offset, &mut all));
     assert_eq!(all.iter().filter(|&&byte| byte == 255).count(), 4 * 4 * 4);
@@ -468,10 +468,10 @@ fn a_clear_writes_the_texel_that_the_format_makes_of_the_color() {
         (F::R32G32B32_UINT, uint, &[4, 3, 2, 1, 5, 0, 0, 0, 6, 0, 0, 0]),
         (F::R32G32_SFLOAT, float, &[0, 0, 0, 0, 0, 0, 0, 0x3f]),
     ] {
-        let mut bench = Bench::simple();
-        let image = bench.image(&info(format, 5, 3).mip_levels(2).array_layers(2));
+        let mut fixture = CommandFixture::simple();
+        let image = fixture.image(&info(format, 5, 3).mip_levels(2).array_layers(2));
         let len = texel.len() * 15;
-        let to = bench.mapped(u64::try_from(len).unwrap(), DST);
+        let to = fixture.mapped(u64::try_from(len).unwrap(), DST);
         // The second layer of the first level, and no more.
         let range = vk::ImageSubresourceRange {
             aspect_mask: A::COLOR,
@@ -481,13 +481,13 @@ fn a_clear_writes_the_texel_that_the_format_makes_of_the_color() {
             layer_count: 1,
         };
         for (layer, expected) in [(1, texel.repeat(15)), (0, vec![0; len])] {
-            bench.run(|device, commands| unsafe {
-                bench.to_layout(commands, image, GENERAL);
+            fixture.run(|device, commands| unsafe {
+                fixture.to_layout(commands, image, GENERAL);
                 device.cmd_clear_color_image(commands, image, GENERAL, &color, &[range]);
                 let region = whole(5, 3).image_subresource(layers(A::COLOR, 0, layer, 1));
                 device.cmd_copy_image_to_buffer(commands, image, GENERAL, to.buffer, &[region]);
             });
-            bench.expect_silence();
+            fixture.expect_silence();
             assert_eq!(to.read(), expected);
         }
     }
@@ -495,15 +495,15 @@ fn a_clear_writes_the_texel_that_the_format_makes_of_the_color() {
 
 #[test]
 fn the_second_forms_do_the_same() {
-    let mut bench = Bench::simple();
-    let (first, second) = (bench.image(&info(F::R32_UINT, 4, 4)), bench.image(&info(F::R32_UINT, 4, 4)));
-    let (from, to) = (bench.mapped(64, SRC), bench.mapped(64, DST));
+    let mut fixture = CommandFixture::simple();
+    let (first, second) = (fixture.image(&info(F::R32_UINT, 4, 4)), fixture.image(&info(F::R32_UINT, 4, 4)));
+    let (from, to) = (fixture.mapped(64, SRC), fixture.mapped(64, DST));
     from.write(0, &noise(64, 23));
     let extent = vk::Extent3D { width: 4, height: 4, depth: 1 };
     let color = layers(A::COLOR, 0, 0, 1);
     let buffer = [vk::BufferImageCopy2::default().image_subresource(color).image_extent(extent)];
     let image = [vk::ImageCopy2::default().src_subresource(color).dst_subresource(color).extent(extent)];
-    bench.run(|device, commands| unsafe {
+    fixture.run(|device, commands| unsafe {
         let barrier = |image| {
             vk::ImageMemoryBarrier2::default()
                 .image(image)
@@ -533,6 +533,6 @@ fn the_second_forms_do_the_same() {
             .regions(&buffer);
         device.cmd_copy_image_to_buffer2(commands, &download);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(to.read(), noise(64, 23));
 }

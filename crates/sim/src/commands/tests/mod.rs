@@ -5,9 +5,9 @@
     reason = "every block calls the simulated device, whose rules are what is tested"
 )]
 
-pub(crate) mod bench;
 mod buffers;
 mod draws;
+pub(crate) mod fixture;
 mod images;
 mod life;
 mod passes;

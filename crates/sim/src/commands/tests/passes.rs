@@ -6,8 +6,8 @@ use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 use vk::ImageLayout as Layout;
 
-use super::bench::DST;
-use super::draws::{Pipeline, Scene, Shape};
+use super::draws::{Pipeline, PipelineOptions, Scene};
+use super::fixture::DST;
 use super::images::{GENERAL, info, layers, whole};
 use super::rendering::{area, red, view};
 
@@ -41,13 +41,13 @@ impl Scene {
         let (described, colors) = ([described], [reference(0, ATTACHED)]);
         let subpass = [vk::SubpassDescription::default().color_attachments(&colors)];
         let info = vk::RenderPassCreateInfo::default().attachments(&described).subpasses(&subpass);
-        unsafe { self.bench.device().create_render_pass(&info.dependencies(dependencies), None) }.unwrap()
+        unsafe { self.fixture.device().create_render_pass(&info.dependencies(dependencies), None) }.unwrap()
     }
 
     fn framebuffer(&self, pass: vk::RenderPass, views: &[vk::ImageView]) -> vk::Framebuffer {
         let info = vk::FramebufferCreateInfo::default().render_pass(pass).attachments(views);
         let made =
-            unsafe { self.bench.device().create_framebuffer(&info.width(4).height(2).layers(1), None) };
+            unsafe { self.fixture.device().create_framebuffer(&info.width(4).height(2).layers(1), None) };
         made.unwrap_or_default()
     }
 
@@ -60,30 +60,30 @@ impl Scene {
             .render_area(area(0, 0, 4, 2))
             .clear_values(&values);
         let contents = vk::SubpassContents::INLINE;
-        unsafe { self.bench.device().cmd_begin_render_pass(commands, &info, contents) };
+        unsafe { self.fixture.device().cmd_begin_render_pass(commands, &info, contents) };
     }
 
     fn destroy(&self, pass: vk::RenderPass, framebuffer: vk::Framebuffer) {
-        unsafe { self.bench.device().destroy_framebuffer(framebuffer, None) };
-        unsafe { self.bench.device().destroy_render_pass(pass, None) };
+        unsafe { self.fixture.device().destroy_framebuffer(framebuffer, None) };
+        unsafe { self.fixture.device().destroy_render_pass(pass, None) };
     }
 }
 
 #[test]
 fn a_pass_clears_draws_and_changes_layouts() {
     let scene = Scene::new(false);
-    let bench = &scene.bench;
+    let fixture = &scene.fixture;
     let pass = scene.pass(described(F::R8_UNORM, (Layout::UNDEFINED, SOURCE)), &[]);
     let framebuffer = scene.framebuffer(pass, &[scene.shown]);
-    let pipeline = Pipeline::new(bench, &Shape { pass, ..Shape::PLAIN });
-    bench.run(|device, commands| {
+    let pipeline = Pipeline::new(fixture, &PipelineOptions { pass, ..PipelineOptions::PLAIN });
+    fixture.run(|device, commands| {
         scene.begin_pass(commands, pass, framebuffer);
         unsafe { device.cmd_end_render_pass(commands) };
         scene.copy_from(commands, SOURCE);
     });
     assert_eq!(scene.down.read(), [51; 8]);
     scene.vertices.write(0, &[7]);
-    bench.run(|device, commands| {
+    fixture.run(|device, commands| {
         scene.begin_pass(commands, pass, framebuffer);
         unsafe {
             device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline.handle);
@@ -93,28 +93,28 @@ fn a_pass_clears_draws_and_changes_layouts() {
         }
         scene.copy_from(commands, SOURCE);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(scene.down.read(), [7; 8]);
-    assert_eq!((bench.gpu.live().render_passes, bench.gpu.live().framebuffers), (1, 1));
+    assert_eq!((fixture.gpu.live().render_passes, fixture.gpu.live().framebuffers), (1, 1));
     scene.destroy(pass, framebuffer);
 }
 
 #[test]
 fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
     let mut scene = Scene::new(false);
-    let bench = &mut scene.bench;
+    let fixture = &mut scene.fixture;
     let four = vk::SampleCountFlags::TYPE_4;
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT;
-    let several = bench.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(four));
+    let several = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(four));
     let format = F::D32_SFLOAT_S8_UINT;
     let plain = info(format, 4, 2);
     let depth = plain.usage(plain.usage | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT);
-    let depth = bench.image(&depth);
-    let stencil = bench.mapped(8, DST);
+    let depth = fixture.image(&depth);
+    let stencil = fixture.mapped(8, DST);
     let views = [
-        view(bench, several, F::R8_UNORM, A::COLOR),
+        view(fixture, several, F::R8_UNORM, A::COLOR),
         scene.shown,
-        view(bench, depth, format, A::DEPTH | A::STENCIL),
+        view(fixture, depth, format, A::DEPTH | A::STENCIL),
     ];
     let described = [
         described(F::R8_UNORM, (Layout::UNDEFINED, ATTACHED)).samples(four),
@@ -129,9 +129,9 @@ fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
         .resolve_attachments(&resolves)
         .depth_stencil_attachment(&both)];
     let info = vk::RenderPassCreateInfo::default().attachments(&described).subpasses(&subpass);
-    let pass = unsafe { scene.bench.device().create_render_pass(&info, None) }.unwrap();
+    let pass = unsafe { scene.fixture.device().create_render_pass(&info, None) }.unwrap();
     let framebuffer = scene.framebuffer(pass, &views);
-    scene.bench.run(|device, commands| unsafe {
+    scene.fixture.run(|device, commands| unsafe {
         let far = vk::ClearDepthStencilValue { depth: 1.0, stencil: 9 };
         let values = [red(0.2), red(0.9), vk::ClearValue { depth_stencil: far }];
         let info = vk::RenderPassBeginInfo::default()
@@ -145,11 +145,11 @@ fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
         let region = whole(4, 2).image_subresource(layers(A::STENCIL, 0, 0, 1));
         device.cmd_copy_image_to_buffer(commands, depth, SOURCE, stencil.buffer, &[region]);
     });
-    scene.bench.expect_silence();
+    scene.fixture.expect_silence();
     assert_eq!((scene.down.read(), stencil.read()), (vec![51; 8], vec![9; 8]));
     scene.destroy(pass, framebuffer);
-    unsafe { scene.bench.device().destroy_image_view(views[0], None) };
-    unsafe { scene.bench.device().destroy_image_view(views[2], None) };
+    unsafe { scene.fixture.device().destroy_image_view(views[0], None) };
+    unsafe { scene.fixture.device().destroy_image_view(views[2], None) };
 }
 
 #[test]
@@ -160,14 +160,14 @@ fn the_judge_sees_what_passes_wait_for() {
         let scene = Scene::new(true);
         let pass = scene.pass(described, dependencies);
         let framebuffer = scene.framebuffer(pass, &[scene.shown]);
-        scene.bench.run(|device, commands| {
+        scene.fixture.run(|device, commands| {
             for _ in 0..2 {
                 scene.begin_pass(commands, pass, framebuffer);
                 unsafe { device.cmd_end_render_pass(commands) };
             }
             scene.copy_from(commands, SOURCE);
         });
-        let reports = scene.bench.reports();
+        let reports = scene.fixture.reports();
         scene.destroy(pass, framebuffer);
         reports
     };
@@ -203,18 +203,18 @@ fn the_judge_sees_what_passes_wait_for() {
 #[test]
 fn wrong_passes_are_reported() {
     let scene = Scene::new(false);
-    let bench = &scene.bench;
-    let device = bench.device();
+    let fixture = &scene.fixture;
+    let device = fixture.device();
     let plain = described(F::R8_UNORM, (SOURCE, GENERAL));
     let pass = scene.pass(plain, &[]);
     let framebuffer = scene.framebuffer(pass, &[scene.shown]);
     let other = scene.pass(plain.samples(vk::SampleCountFlags::TYPE_4), &[]);
-    bench.expect_silence();
+    fixture.expect_silence();
     // Create-infos that break a rule.
     let created = |described: &[vk::AttachmentDescription], subpasses: &[vk::SubpassDescription<'_>]| {
         let info = vk::RenderPassCreateInfo::default().attachments(described).subpasses(subpasses);
         assert!(unsafe { device.create_render_pass(&info, None) }.is_err());
-        bench.reports()
+        fixture.reports()
     };
     let colors = [reference(1, ATTACHED)];
     let subpass = vk::SubpassDescription::default();
@@ -227,31 +227,31 @@ fn wrong_passes_are_reported() {
     let nowhere = plain.final_layout(Layout::UNDEFINED);
     assert_eq!(created(&[nowhere], &[subpass]), ["VUID-VkAttachmentDescription-finalLayout-00843"]);
     assert_eq!(scene.framebuffer(pass, &[]), vk::Framebuffer::null());
-    bench.expect("VUID-VkFramebufferCreateInfo-attachmentCount-00876");
+    fixture.expect("VUID-VkFramebufferCreateInfo-attachmentCount-00876");
     assert_eq!(scene.framebuffer(other, &[scene.shown]), vk::Framebuffer::null());
-    bench.expect("VUID-VkFramebufferCreateInfo-pAttachments-00881");
+    fixture.expect("VUID-VkFramebufferCreateInfo-pAttachments-00881");
     let large = vk::FramebufferCreateInfo::default().render_pass(pass).width(5).height(2).layers(1);
     assert!(unsafe { device.create_framebuffer(&large.attachments(&[scene.shown]), None) }.is_err());
-    bench.expect("VUID-VkFramebufferCreateInfo-flags-04533");
+    fixture.expect("VUID-VkFramebufferCreateInfo-flags-04533");
     // Passes that break a rule when they begin.
-    bench.begin();
-    unsafe { device.cmd_end_render_pass(bench.commands) };
-    bench.expect("VUID-vkCmdEndRenderPass-None-06170");
-    scene.begin_pass(bench.commands, other, framebuffer);
-    bench.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
+    fixture.begin();
+    unsafe { device.cmd_end_render_pass(fixture.commands) };
+    fixture.expect("VUID-vkCmdEndRenderPass-None-06170");
+    scene.begin_pass(fixture.commands, other, framebuffer);
+    fixture.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
     // One attachment more, which nothing uses.
     let (attachments, colors) = ([plain; 2], [reference(0, ATTACHED)]);
     let subpass = [vk::SubpassDescription::default().color_attachments(&colors)];
     let more = vk::RenderPassCreateInfo::default().attachments(&attachments).subpasses(&subpass);
     let more = unsafe { device.create_render_pass(&more, None) }.unwrap();
-    scene.begin_pass(bench.commands, more, framebuffer);
-    bench.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
+    scene.begin_pass(fixture.commands, more, framebuffer);
+    fixture.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
     unsafe { device.destroy_render_pass(more, None) };
     let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer);
     let inline = vk::SubpassContents::INLINE;
     let begin = |info: &vk::RenderPassBeginInfo<'_>, contents| {
-        unsafe { device.cmd_begin_render_pass(bench.commands, info, contents) };
-        bench.reports()
+        unsafe { device.cmd_begin_render_pass(fixture.commands, info, contents) };
+        fixture.reports()
     };
     let value = [red(0.0)];
     let info = info.clear_values(&value);
@@ -265,26 +265,26 @@ fn wrong_passes_are_reported() {
     assert_eq!(begin(&all, secondary), ["SUBLET-unsupported-rendering"]);
     assert_eq!(begin(&all, inline), Vec::<&str>::new());
     assert_eq!(begin(&all, inline), ["VUID-vkCmdBeginRenderPass-renderpass"]);
-    unsafe { device.cmd_end_rendering(bench.commands) };
-    bench.expect("VUID-vkCmdEndRendering-None-06161");
+    unsafe { device.cmd_end_rendering(fixture.commands) };
+    fixture.expect("VUID-vkCmdEndRendering-None-06161");
     // A pipeline for dynamic rendering.
-    let pipeline = Pipeline::new(bench, &Shape::PLAIN);
+    let pipeline = Pipeline::new(fixture, &PipelineOptions::PLAIN);
     unsafe {
-        device.cmd_bind_pipeline(bench.commands, vk::PipelineBindPoint::GRAPHICS, pipeline.handle);
-        device.cmd_draw(bench.commands, 3, 1, 0, 0);
+        device.cmd_bind_pipeline(fixture.commands, vk::PipelineBindPoint::GRAPHICS, pipeline.handle);
+        device.cmd_draw(fixture.commands, 3, 1, 0, 0);
     }
-    bench.expect("VUID-vkCmdDraw-renderPass-02684");
-    unsafe { device.cmd_end_render_pass(bench.commands) };
-    bench.end();
+    fixture.expect("VUID-vkCmdDraw-renderPass-02684");
+    unsafe { device.cmd_end_render_pass(fixture.commands) };
+    fixture.end();
     // The image is in another layout; and the pass is in use until the queue is done.
-    bench.gpu.hold_submissions(true);
-    bench.submit().unwrap();
+    fixture.gpu.hold_submissions(true);
+    fixture.submit().unwrap();
     scene.destroy(pass, framebuffer);
     let used = ["VUID-vkDestroyFramebuffer-framebuffer-00892", "VUID-vkDestroyRenderPass-renderPass-00873"];
-    assert_eq!(bench.reports(), used);
-    unsafe { device.queue_wait_idle(bench.gpu.queue()) }.unwrap();
-    assert!(bench.reports().contains(&"VUID-vkCmdBeginRenderPass-initialLayout-00900"));
-    assert!(bench.submit().is_err());
-    bench.gpu.take_messages();
+    assert_eq!(fixture.reports(), used);
+    unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
+    assert!(fixture.reports().contains(&"VUID-vkCmdBeginRenderPass-initialLayout-00900"));
+    assert!(fixture.submit().is_err());
+    fixture.gpu.take_messages();
     unsafe { device.destroy_render_pass(other, None) };
 }

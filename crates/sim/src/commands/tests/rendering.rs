@@ -6,13 +6,13 @@ use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 use vk::ImageLayout as Layout;
 
-use super::bench::{Bench, DST};
+use super::fixture::{CommandFixture, DST};
 use super::images::{GENERAL, info, layers, whole};
 
 const COLOR: vk::ImageUsageFlags = vk::ImageUsageFlags::COLOR_ATTACHMENT;
 const DEPTH: vk::ImageUsageFlags = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
 
-pub(super) fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -> vk::ImageView {
+pub(super) fn view(fixture: &CommandFixture, image: vk::Image, format: F, aspect_mask: A) -> vk::ImageView {
     let range = vk::ImageSubresourceRange {
         aspect_mask,
         base_mip_level: 0,
@@ -25,7 +25,7 @@ pub(super) fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -
         .view_type(vk::ImageViewType::TYPE_2D)
         .format(format)
         .subresource_range(range);
-    unsafe { bench.device().create_image_view(&info, None) }.unwrap()
+    unsafe { fixture.device().create_image_view(&info, None) }.unwrap()
 }
 
 pub(super) fn area(x: i32, y: i32, width: u32, height: u32) -> vk::Rect2D {
@@ -47,21 +47,21 @@ pub(super) fn red(value: f32) -> vk::ClearValue {
 
 #[test]
 fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let usage = info(F::R8_UNORM, 4, 2).usage | COLOR;
-    let several = bench.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(vk::SampleCountFlags::TYPE_4));
-    let single = bench.image(&info(F::R8_UNORM, 4, 2).usage(usage));
-    let depth = bench.image(&info(F::D16_UNORM, 4, 2).usage(info(F::D16_UNORM, 4, 2).usage | DEPTH));
+    let several = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(vk::SampleCountFlags::TYPE_4));
+    let single = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage));
+    let depth = fixture.image(&info(F::D16_UNORM, 4, 2).usage(info(F::D16_UNORM, 4, 2).usage | DEPTH));
     let views = [
-        view(&bench, several, F::R8_UNORM, A::COLOR),
-        view(&bench, single, F::R8_UNORM, A::COLOR),
-        view(&bench, depth, F::D16_UNORM, A::DEPTH),
+        view(&fixture, several, F::R8_UNORM, A::COLOR),
+        view(&fixture, single, F::R8_UNORM, A::COLOR),
+        view(&fixture, depth, F::D16_UNORM, A::DEPTH),
     ];
-    let (down, deep) = (bench.mapped(8, DST), bench.mapped(16, DST));
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, several, GENERAL);
-        bench.to_layout(commands, single, GENERAL);
-        bench.to_layout(commands, depth, GENERAL);
+    let (down, deep) = (fixture.mapped(8, DST), fixture.mapped(16, DST));
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, several, GENERAL);
+        fixture.to_layout(commands, single, GENERAL);
+        fixture.to_layout(commands, depth, GENERAL);
         let resolved = |value| {
             clear(views[0], red(value))
                 .resolve_mode(vk::ResolveModeFlags::AVERAGE)
@@ -84,22 +84,22 @@ fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
         let region = whole(4, 2).image_subresource(layers(A::DEPTH, 0, 0, 1));
         device.cmd_copy_image_to_buffer(commands, depth, GENERAL, deep.buffer, &[region]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     assert_eq!(down.read(), [51, 51, 51, 51, 51, 255, 255, 51]);
     assert_eq!(deep.read(), [0, 128].repeat(8));
-    views.into_iter().for_each(|view| unsafe { bench.device().destroy_image_view(view, None) });
+    views.into_iter().for_each(|view| unsafe { fixture.device().destroy_image_view(view, None) });
 }
 
 #[test]
 fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
     use vk::{AttachmentLoadOp as Load, AttachmentStoreOp as Store};
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let usage = info(F::R8_UNORM, 2, 1).usage | COLOR;
-    let image = bench.image(&info(F::R8_UNORM, 2, 1).usage(usage).array_layers(3));
-    let shown = view(&bench, image, F::R8_UNORM, A::COLOR);
-    let down = bench.mapped(6, DST);
+    let image = fixture.image(&info(F::R8_UNORM, 2, 1).usage(usage).array_layers(3));
+    let shown = view(&fixture, image, F::R8_UNORM, A::COLOR);
+    let down = fixture.mapped(6, DST);
     let render = |mask, layers, load, store| {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             let colors = [clear(shown, red(1.0)).load_op(load).store_op(store)];
             let info = vk::RenderingInfo::default().render_area(area(0, 0, 2, 1)).layer_count(layers);
             device.cmd_begin_rendering(commands, &info.view_mask(mask).color_attachments(&colors));
@@ -107,10 +107,10 @@ fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
             let region = whole(2, 1).image_subresource(layers_of(0, 3));
             device.cmd_copy_image_to_buffer(commands, image, GENERAL, down.buffer, &[region]);
         });
-        bench.expect_silence();
+        fixture.expect_silence();
         down.read()
     };
-    bench.run(|_, commands| bench.to_layout(commands, image, GENERAL));
+    fixture.run(|_, commands| fixture.to_layout(commands, image, GENERAL));
     assert_eq!(render(0, 3, Load::CLEAR, Store::STORE), [255; 6]);
     assert_eq!(render(0, 1, Load::LOAD, Store::DONT_CARE)[2..], [255; 4]);
     assert_ne!(down.read()[..2], [255; 2]);
@@ -118,7 +118,7 @@ fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
     let lost = render(0b100, 0, Load::DONT_CARE, Store::STORE);
     assert_eq!(lost[..4], [255; 4]);
     assert_ne!(lost[4..], [255; 2]);
-    unsafe { bench.device().destroy_image_view(shown, None) };
+    unsafe { fixture.device().destroy_image_view(shown, None) };
 }
 
 /// Color, of these layers.
@@ -128,29 +128,29 @@ fn layers_of(first: u32, count: u32) -> vk::ImageSubresourceLayers {
 
 #[test]
 fn wrong_rendering_is_reported() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
-    let image = bench.image(&plain.usage(plain.usage | COLOR));
-    let copied = bench.image(&plain);
-    let depth = bench.image(&info(F::D32_SFLOAT, 4, 4).usage(DEPTH));
-    let small = bench.image(&plain.usage(COLOR));
+    let image = fixture.image(&plain.usage(plain.usage | COLOR));
+    let copied = fixture.image(&plain);
+    let depth = fixture.image(&info(F::D32_SFLOAT, 4, 4).usage(DEPTH));
+    let small = fixture.image(&plain.usage(COLOR));
     let [color, wrong, deep, single] = [
-        view(&bench, image, F::R8_UNORM, A::COLOR),
-        view(&bench, copied, F::R8_UNORM, A::COLOR),
-        view(&bench, depth, F::D32_SFLOAT, A::DEPTH),
-        view(&bench, small, F::R8_UNORM, A::COLOR),
+        view(&fixture, image, F::R8_UNORM, A::COLOR),
+        view(&fixture, copied, F::R8_UNORM, A::COLOR),
+        view(&fixture, depth, F::D32_SFLOAT, A::DEPTH),
+        view(&fixture, small, F::R8_UNORM, A::COLOR),
     ];
     let (all, black) = (area(0, 0, 4, 4), red(0.0));
     let resolved = clear(color, black)
         .resolve_mode(vk::ResolveModeFlags::AVERAGE)
         .resolve_image_view(single)
         .resolve_image_layout(GENERAL);
-    let many = bench.image(&plain.usage(COLOR).samples(vk::SampleCountFlags::TYPE_4));
-    let many = view(&bench, many, F::R8_UNORM, A::COLOR);
+    let many = fixture.image(&plain.usage(COLOR).samples(vk::SampleCountFlags::TYPE_4));
+    let many = view(&fixture, many, F::R8_UNORM, A::COLOR);
     let several = vk::RenderingAttachmentInfo { image_view: many, ..resolved }
         .resolve_image_layout(Layout::SHADER_READ_ONLY_OPTIMAL);
     let numbers = several.resolve_image_layout(GENERAL).resolve_mode(vk::ResolveModeFlags::SAMPLE_ZERO);
-    let (from, to) = (bench.mapped(4, super::bench::SRC), bench.mapped(4, DST));
+    let (from, to) = (fixture.mapped(4, super::fixture::SRC), fixture.mapped(4, DST));
     for (attachment, area, vuid) in [
         (clear(wrong, black), all, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
         (clear(deep, black), all, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
@@ -171,37 +171,37 @@ fn wrong_rendering_is_reported() {
         (several, all, "VUID-VkRenderingAttachmentInfo-imageView-06136"),
         (numbers, all, "SUBLET-unsupported-resolve"),
     ] {
-        bench.begin();
+        fixture.begin();
         let colors = [attachment];
         let info = vk::RenderingInfo::default().render_area(area).layer_count(1).color_attachments(&colors);
-        unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
-        bench.end();
-        bench.expect(vuid);
+        unsafe { fixture.device().cmd_begin_rendering(fixture.commands, &info) };
+        fixture.end();
+        fixture.expect(vuid);
     }
-    bench.begin();
+    fixture.begin();
     let colors = [clear(color, black)];
     let info = vk::RenderingInfo::default().render_area(all).color_attachments(&colors);
-    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
-    bench.expect("VUID-VkRenderingInfo-viewMask-06069");
-    unsafe { bench.device().cmd_end_rendering(bench.commands) };
-    bench.expect("VUID-vkCmdEndRendering-None-06161");
+    unsafe { fixture.device().cmd_begin_rendering(fixture.commands, &info) };
+    fixture.expect("VUID-VkRenderingInfo-viewMask-06069");
+    unsafe { fixture.device().cmd_end_rendering(fixture.commands) };
+    fixture.expect("VUID-vkCmdEndRendering-None-06161");
     let info = info.layer_count(1);
-    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
-    bench.expect_silence();
-    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
-    bench.expect("VUID-vkCmdBeginRendering-renderpass");
+    unsafe { fixture.device().cmd_begin_rendering(fixture.commands, &info) };
+    fixture.expect_silence();
+    unsafe { fixture.device().cmd_begin_rendering(fixture.commands, &info) };
+    fixture.expect("VUID-vkCmdBeginRendering-renderpass");
     let region = [vk::BufferCopy { size: 4, ..Default::default() }];
-    unsafe { bench.device().cmd_copy_buffer(bench.commands, from.buffer, to.buffer, &region) };
-    bench.expect("VUID-vkCmdCopyBuffer-renderpass");
-    assert!(unsafe { bench.device().end_command_buffer(bench.commands) }.is_err());
-    bench.expect("VUID-vkEndCommandBuffer-commandBuffer-00060");
+    unsafe { fixture.device().cmd_copy_buffer(fixture.commands, from.buffer, to.buffer, &region) };
+    fixture.expect("VUID-vkCmdCopyBuffer-renderpass");
+    assert!(unsafe { fixture.device().end_command_buffer(fixture.commands) }.is_err());
+    fixture.expect("VUID-vkEndCommandBuffer-commandBuffer-00060");
     // The layout is that of its time.
-    unsafe { bench.device().cmd_end_rendering(bench.commands) };
-    bench.end();
-    bench.submit().unwrap();
-    unsafe { bench.device().queue_wait_idle(bench.gpu.queue()) }.unwrap();
-    bench.expect("VUID-vkCmdBeginRendering-pRenderingInfo-09592");
+    unsafe { fixture.device().cmd_end_rendering(fixture.commands) };
+    fixture.end();
+    fixture.submit().unwrap();
+    unsafe { fixture.device().queue_wait_idle(fixture.gpu.queue()) }.unwrap();
+    fixture.expect("VUID-vkCmdBeginRendering-pRenderingInfo-09592");
     for view in [color, wrong, deep, single, many] {
-        unsafe { bench.device().destroy_image_view(view, None) };
+        unsafe { fixture.device().destroy_image_view(view, None) };
     }
 }

@@ -5,7 +5,7 @@ use ash::vk;
 use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 
-use super::bench::{Bench, DST, SRC};
+use super::fixture::{CommandFixture, DST, SRC};
 use super::images::{GENERAL, info, layers, whole};
 
 /// A region from all of one image to all of another.
@@ -27,24 +27,24 @@ fn blitted(
     filter: vk::Filter,
     change: impl FnOnce(&mut vk::ImageBlit),
 ) -> Vec<u8> {
-    let mut bench = Bench::simple();
-    let src = bench.image(&info(old, from.0, from.1));
-    let dst = bench.image(&info(new, to.0, to.1));
-    let up = bench.mapped(64, SRC);
+    let mut fixture = CommandFixture::simple();
+    let src = fixture.image(&info(old, from.0, from.1));
+    let dst = fixture.image(&info(new, to.0, to.1));
+    let up = fixture.mapped(64, SRC);
     let size = u64::from(to.0 * to.1) * u64::try_from(texels.len()).unwrap() / u64::from(from.0 * from.1);
-    let down = bench.mapped(size, DST);
+    let down = fixture.mapped(size, DST);
     up.write(0, texels);
     let signed = |(x, y): (u32, u32)| (i32::try_from(x).unwrap(), i32::try_from(y).unwrap());
     let mut region = region(signed(from), signed(to));
     change(&mut region);
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, src, GENERAL);
-        bench.to_layout(commands, dst, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, src, GENERAL);
+        fixture.to_layout(commands, dst, GENERAL);
         device.cmd_copy_buffer_to_image(commands, up.buffer, src, GENERAL, &[whole(from.0, from.1)]);
         device.cmd_blit_image(commands, src, GENERAL, dst, GENERAL, &[region], filter);
         device.cmd_copy_image_to_buffer(commands, dst, GENERAL, down.buffer, &[whole(to.0, to.1)]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
     down.read()
 }
 
@@ -89,52 +89,52 @@ fn a_blit_converts() {
 #[test]
 fn a_resolve_is_the_average_of_the_samples() {
     for (format, resolved) in [(F::R8_UNORM, 20), (F::R8_UINT, 10)] {
-        let mut bench = Bench::simple();
-        let src = bench.bare_image(&info(format, 1, 1).samples(vk::SampleCountFlags::TYPE_4));
-        let needs = unsafe { bench.device().get_image_memory_requirements(src) };
-        let memory = bench.arena(needs.size);
-        unsafe { bench.device().bind_image_memory(src, memory, 0) }.unwrap();
+        let mut fixture = CommandFixture::simple();
+        let src = fixture.bare_image(&info(format, 1, 1).samples(vk::SampleCountFlags::TYPE_4));
+        let needs = unsafe { fixture.device().get_image_memory_requirements(src) };
+        let memory = fixture.arena(needs.size);
+        unsafe { fixture.device().bind_image_memory(src, memory, 0) }.unwrap();
         // The same memory as bytes: of the samples, two lie beside each other, in two rows.
-        let alias = bench.bare(needs.size, DST);
-        unsafe { bench.device().bind_buffer_memory(alias, memory, 0) }.unwrap();
-        bench.expect("SUBLET-overlap");
-        let dst = bench.image(&info(format, 1, 1));
-        let down = bench.mapped(1, DST);
+        let alias = fixture.bare(needs.size, DST);
+        unsafe { fixture.device().bind_buffer_memory(alias, memory, 0) }.unwrap();
+        fixture.expect("SUBLET-overlap");
+        let dst = fixture.image(&info(format, 1, 1));
+        let down = fixture.mapped(1, DST);
         let region = vk::ImageResolve {
             src_subresource: layers(A::COLOR, 0, 0, 1),
             dst_subresource: layers(A::COLOR, 0, 0, 1),
             extent: vk::Extent3D { width: 1, height: 1, depth: 1 },
             ..Default::default()
         };
-        bench.run(|device, commands| unsafe {
-            bench.to_layout(commands, src, GENERAL);
-            bench.to_layout(commands, dst, GENERAL);
+        fixture.run(|device, commands| unsafe {
+            fixture.to_layout(commands, src, GENERAL);
+            fixture.to_layout(commands, dst, GENERAL);
             device.cmd_fill_buffer(commands, alias, 0, vk::WHOLE_SIZE, u32::from_le_bytes([10, 30, 0, 0]));
             device.cmd_resolve_image(commands, src, GENERAL, dst, GENERAL, &[region]);
             device.cmd_copy_image_to_buffer(commands, dst, GENERAL, down.buffer, &[whole(1, 1)]);
         });
-        bench.expect_silence();
+        fixture.expect_silence();
         assert_eq!(down.read(), [resolved], "{format:?}");
     }
 }
 
 #[test]
 fn wrong_blits_are_reported() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
-    let image = bench.image(&plain.array_layers(2));
-    let other = bench.image(&plain);
-    let unbound = bench.bare_image(&plain);
-    let source = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
-    let target = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_DST));
-    let several = bench.image(&plain.samples(vk::SampleCountFlags::TYPE_4));
-    let numbers = bench.image(&info(F::R8_UINT, 4, 4));
-    let signed = bench.image(&info(F::R8_SINT, 4, 4));
-    let blocks = bench.image(&info(F::BC1_RGB_UNORM_BLOCK, 4, 4));
-    let depth = bench.image(&info(F::D32_SFLOAT, 4, 4));
+    let image = fixture.image(&plain.array_layers(2));
+    let other = fixture.image(&plain);
+    let unbound = fixture.bare_image(&plain);
+    let source = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
+    let target = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_DST));
+    let several = fixture.image(&plain.samples(vk::SampleCountFlags::TYPE_4));
+    let numbers = fixture.image(&info(F::R8_UINT, 4, 4));
+    let signed = fixture.image(&info(F::R8_SINT, 4, 4));
+    let blocks = fixture.image(&info(F::BC1_RGB_UNORM_BLOCK, 4, 4));
+    let depth = fixture.image(&info(F::D32_SFLOAT, 4, 4));
     let cube = vk::Extent3D { width: 4, height: 4, depth: 2 };
-    let volume = bench.image(&plain.image_type(vk::ImageType::TYPE_3D).extent(cube));
-    let half = bench.image(&info(F::R16_UNORM, 4, 4));
+    let volume = fixture.image(&plain.image_type(vk::ImageType::TYPE_3D).extent(cube));
+    let half = fixture.image(&info(F::R16_UNORM, 4, 4));
     let all = region((4, 4), (4, 4));
     let (near, far) = (vk::Filter::NEAREST, vk::Filter::LINEAR);
     let of = |aspect| vk::ImageSubresourceLayers { aspect_mask: aspect, ..all.src_subresource };
@@ -173,34 +173,34 @@ fn wrong_blits_are_reported() {
         (image, other, all.src_subresource(of(A::DEPTH)), near, "VUID-VkImageBlit-aspectMask-00238"),
         (image, other, deep, near, "VUID-vkCmdBlitImage-aspectMask-00241"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_blit_image(commands, src, GENERAL, dst, GENERAL, &[region], filter);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
-    bench.run(|device, commands| unsafe {
+    fixture.run(|device, commands| unsafe {
         device.cmd_blit_image(commands, image, GENERAL, other, GENERAL, &[], near);
     });
-    bench.expect("VUID-vkCmdBlitImage-regionCount-arraylength");
+    fixture.expect("VUID-vkCmdBlitImage-regionCount-arraylength");
     // The layout is that of each, when the command runs.
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, image, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-        bench.to_layout(commands, other, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, image, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
+        fixture.to_layout(commands, other, GENERAL);
         device.cmd_blit_image(commands, image, GENERAL, other, GENERAL, &[all], near);
     });
-    bench.expect("VUID-vkCmdBlitImage-srcImageLayout-00221");
+    fixture.expect("VUID-vkCmdBlitImage-srcImageLayout-00221");
 }
 
 #[test]
 fn wrong_resolves_are_reported() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
     let four = plain.samples(vk::SampleCountFlags::TYPE_4);
-    let (several, image) = (bench.image(&four), bench.image(&plain));
-    let (unbound, bare) = (bench.bare_image(&four), bench.bare_image(&plain));
-    let target = bench.image(&four.usage(vk::ImageUsageFlags::TRANSFER_DST));
-    let source = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
-    let other = bench.image(&info(F::R8_UINT, 4, 4));
+    let (several, image) = (fixture.image(&four), fixture.image(&plain));
+    let (unbound, bare) = (fixture.bare_image(&four), fixture.bare_image(&plain));
+    let target = fixture.image(&four.usage(vk::ImageUsageFlags::TRANSFER_DST));
+    let source = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
+    let other = fixture.image(&info(F::R8_UINT, 4, 4));
     let all = vk::ImageResolve {
         src_subresource: layers(A::COLOR, 0, 0, 1),
         dst_subresource: layers(A::COLOR, 0, 0, 1),
@@ -222,9 +222,9 @@ fn wrong_resolves_are_reported() {
         (several, image, all.src_subresource(two), "VUID-vkCmdResolveImage-srcSubresource-01711"),
         (several, image, all.dst_subresource(depth), "VUID-VkImageResolve-aspectMask-00266"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_resolve_image(commands, src, GENERAL, dst, GENERAL, &[region]);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
 }

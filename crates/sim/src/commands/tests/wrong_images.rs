@@ -5,7 +5,7 @@ use ash::vk;
 use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 
-use super::bench::{Bench, DST, SRC, all_of};
+use super::fixture::{CommandFixture, DST, SRC, all_of};
 use super::images::{GENERAL, info, layers, whole};
 
 fn range(
@@ -20,18 +20,18 @@ fn range(
 
 #[test]
 fn an_image_is_in_the_layout_that_the_command_says() {
-    let mut bench = Bench::simple();
-    let image = bench.image(&info(F::R8_UNORM, 4, 4).mip_levels(3));
-    let (from, to) = (bench.mapped(16, SRC), bench.mapped(16, DST));
-    let upload = |bench: &Bench, layout, level| {
+    let mut fixture = CommandFixture::simple();
+    let image = fixture.image(&info(F::R8_UNORM, 4, 4).mip_levels(3));
+    let (from, to) = (fixture.mapped(16, SRC), fixture.mapped(16, DST));
+    let upload = |fixture: &CommandFixture, layout, level| {
         let size = 4_u32 >> level;
         let region = whole(size, size).image_subresource(layers(A::COLOR, level, 0, 1));
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer_to_image(commands, from.buffer, image, layout, &[region]);
         });
     };
-    upload(&bench, GENERAL, 0);
-    bench.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
+    upload(&fixture, GENERAL, 0);
+    fixture.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
     let one = vk::ImageSubresourceRange { base_mip_level: 1, level_count: 1, ..all_of(A::COLOR) };
     let barrier = |old, new| {
         let barrier = vk::ImageMemoryBarrier::default()
@@ -39,7 +39,7 @@ fn an_image_is_in_the_layout_that_the_command_says() {
             .old_layout(old)
             .new_layout(new)
             .subresource_range(one);
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             let stages = vk::PipelineStageFlags::ALL_COMMANDS;
             let none = vk::DependencyFlags::empty();
             device.cmd_pipeline_barrier(commands, stages, stages, none, &[], &[], &[barrier]);
@@ -47,33 +47,33 @@ fn an_image_is_in_the_layout_that_the_command_says() {
     };
     barrier(vk::ImageLayout::UNDEFINED, GENERAL);
     // Level 1 is in GENERAL, the others are not.
-    upload(&bench, GENERAL, 1);
-    bench.expect_silence();
-    upload(&bench, GENERAL, 2);
-    bench.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
-    upload(&bench, vk::ImageLayout::TRANSFER_DST_OPTIMAL, 1);
-    bench.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
-    upload(&bench, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL, 1);
-    bench.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-01396");
+    upload(&fixture, GENERAL, 1);
+    fixture.expect_silence();
+    upload(&fixture, GENERAL, 2);
+    fixture.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
+    upload(&fixture, vk::ImageLayout::TRANSFER_DST_OPTIMAL, 1);
+    fixture.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-00180");
+    upload(&fixture, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL, 1);
+    fixture.expect("VUID-vkCmdCopyBufferToImage-dstImageLayout-01396");
     barrier(vk::ImageLayout::TRANSFER_SRC_OPTIMAL, GENERAL);
-    bench.expect("VUID-VkImageMemoryBarrier-oldLayout-01197");
+    fixture.expect("VUID-VkImageMemoryBarrier-oldLayout-01197");
     barrier(GENERAL, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL);
-    bench.expect_silence();
+    fixture.expect_silence();
     barrier(GENERAL, vk::ImageLayout::UNDEFINED);
-    bench.expect("VUID-VkImageMemoryBarrier-newLayout-01198");
-    bench.run(|device, commands| unsafe {
+    fixture.expect("VUID-VkImageMemoryBarrier-newLayout-01198");
+    fixture.run(|device, commands| unsafe {
         device.cmd_copy_image_to_buffer(commands, image, GENERAL, to.buffer, &[whole(4, 4)]);
     });
-    bench.expect("VUID-vkCmdCopyImageToBuffer-srcImageLayout-00189");
+    fixture.expect("VUID-vkCmdCopyImageToBuffer-srcImageLayout-00189");
 }
 
 #[test]
 fn wrong_regions_are_reported() {
-    let mut bench = Bench::simple();
-    let image = bench.image(&info(F::R8G8B8A8_UNORM, 8, 8).mip_levels(2).array_layers(2));
-    let blocks = bench.image(&info(F::BC1_RGB_UNORM_BLOCK, 10, 8));
-    let depth = bench.image(&info(F::D24_UNORM_S8_UINT, 8, 8));
-    let from = bench.mapped(256, SRC);
+    let mut fixture = CommandFixture::simple();
+    let image = fixture.image(&info(F::R8G8B8A8_UNORM, 8, 8).mip_levels(2).array_layers(2));
+    let blocks = fixture.image(&info(F::BC1_RGB_UNORM_BLOCK, 10, 8));
+    let depth = fixture.image(&info(F::D24_UNORM_S8_UINT, 8, 8));
+    let from = fixture.mapped(256, SRC);
     let right = whole(8, 8);
     let sub = |level, base, count| right.image_subresource(layers(A::COLOR, level, base, count));
     let size = |width, height, depth| vk::Extent3D { width, height, depth };
@@ -111,45 +111,45 @@ fn wrong_regions_are_reported() {
         (blocks, block.buffer_row_length(6), "VUID-vkCmdCopyBufferToImage-bufferRowLength-09106"),
         (blocks, block.buffer_image_height(6), "VUID-vkCmdCopyBufferToImage-bufferImageHeight-09107"),
     ] {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[region]);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
     // Blocks that the edge of the image cuts, and the last bytes of a buffer.
-    bench.run(|device, commands| unsafe {
-        bench.to_layout(commands, blocks, GENERAL);
-        bench.to_layout(commands, image, GENERAL);
+    fixture.run(|device, commands| unsafe {
+        fixture.to_layout(commands, blocks, GENERAL);
+        fixture.to_layout(commands, image, GENERAL);
         let region = on_blocks(at(8, 4, 0), 2, 4);
         device.cmd_copy_buffer_to_image(commands, from.buffer, blocks, GENERAL, &[region]);
         device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[right]);
     });
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn wrong_images_are_reported() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
-    let image = bench.image(&plain);
-    let unbound = bench.bare_image(&plain);
-    let source = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
-    let target = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_DST));
-    let several = bench.image(&plain.samples(vk::SampleCountFlags::TYPE_4));
+    let image = fixture.image(&plain);
+    let unbound = fixture.bare_image(&plain);
+    let source = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
+    let target = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_DST));
+    let several = fixture.image(&plain.samples(vk::SampleCountFlags::TYPE_4));
     let extent = vk::Extent3D { width: 4, height: 4, depth: 2 };
     let volume = plain.image_type(vk::ImageType::TYPE_3D).extent(extent);
-    let volume = bench.image(&volume);
-    let line = bench.image(&info(F::R8_UNORM, 4, 1).image_type(vk::ImageType::TYPE_1D));
-    let array = bench.image(&plain.array_layers(3));
-    let other = bench.image(&info(F::R16_UINT, 4, 4));
-    let (from, to) = (bench.mapped(16, SRC), bench.mapped(16, DST));
+    let volume = fixture.image(&volume);
+    let line = fixture.image(&info(F::R8_UNORM, 4, 1).image_type(vk::ImageType::TYPE_1D));
+    let array = fixture.image(&plain.array_layers(3));
+    let other = fixture.image(&info(F::R16_UINT, 4, 4));
+    let (from, to) = (fixture.mapped(16, SRC), fixture.mapped(16, DST));
     let up = |image| {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[whole(4, 4)]);
         });
     };
     let down = |image| {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_image_to_buffer(commands, image, GENERAL, to.buffer, &[whole(4, 4)]);
         });
     };
@@ -160,7 +160,7 @@ fn wrong_images_are_reported() {
         (vk::Image::null(), "VUID-vkCmdCopyBufferToImage-dstImage-parameter"),
     ] {
         up(image);
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
     for (image, vuid) in [
         (target, "VUID-vkCmdCopyImageToBuffer-srcImage-00186"),
@@ -169,7 +169,7 @@ fn wrong_images_are_reported() {
         (vk::Image::null(), "VUID-vkCmdCopyImageToBuffer-srcImage-parameter"),
     ] {
         down(image);
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
     let region = vk::ImageCopy {
         src_subresource: layers(A::COLOR, 0, 0, 1),
@@ -178,10 +178,10 @@ fn wrong_images_are_reported() {
         ..Default::default()
     };
     let copy = |src, dst, region, vuid: &str| {
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_copy_image(commands, src, GENERAL, dst, GENERAL, &[region]);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     };
     let (from_at, to_at) = (
         |x, y, z| region.src_offset(vk::Offset3D { x, y, z }),
@@ -228,14 +228,14 @@ fn wrong_images_are_reported() {
 
 #[test]
 fn wrong_clears_are_reported() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2);
-    let image = bench.image(&plain);
-    let unbound = bench.bare_image(&plain);
-    let source = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
-    let depth = bench.image(&info(F::D32_SFLOAT, 4, 4));
-    let blocks = bench.image(&info(F::BC7_UNORM_BLOCK, 4, 4));
-    let packed = bench.image(&info(F::R5G6B5_UNORM_PACK16, 4, 4));
+    let image = fixture.image(&plain);
+    let unbound = fixture.bare_image(&plain);
+    let source = fixture.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
+    let depth = fixture.image(&info(F::D32_SFLOAT, 4, 4));
+    let blocks = fixture.image(&info(F::BC7_UNORM_BLOCK, 4, 4));
+    let packed = fixture.image(&info(F::R5G6B5_UNORM_PACK16, 4, 4));
     let (all, other) = (all_of(A::COLOR), vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
     for (image, layout, ranges, vuid) in [
         (source, GENERAL, vec![all], "VUID-vkCmdClearColorImage-image-00002"),
@@ -253,18 +253,18 @@ fn wrong_clears_are_reported() {
         (image, GENERAL, vec![range(1, 1, 1, 1)], "VUID-vkCmdClearColorImage-imageLayout-00004"),
     ] {
         let black = vk::ClearColorValue::default();
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             device.cmd_clear_color_image(commands, image, layout, &black, &ranges);
         });
-        bench.expect(vuid);
+        fixture.expect(vuid);
     }
 }
 
 #[test]
 fn wrong_barriers_are_reported() {
-    let mut bench = Bench::simple();
-    let image = bench.image(&info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2));
-    let unbound = bench.bare_image(&info(F::R8_UNORM, 4, 4));
+    let mut fixture = CommandFixture::simple();
+    let image = fixture.image(&info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2));
+    let unbound = fixture.bare_image(&info(F::R8_UNORM, 4, 4));
     for (image, range, rule) in [
         (vk::Image::null(), range(0, 1, 0, 1), "image-parameter"),
         (unbound, range(0, 1, 0, 1), "image-01932"),
@@ -277,23 +277,23 @@ fn wrong_barriers_are_reported() {
             vk::ImageMemoryBarrier::default().image(image).new_layout(GENERAL).subresource_range(range);
         let second =
             [vk::ImageMemoryBarrier2::default().image(image).new_layout(GENERAL).subresource_range(range)];
-        bench.run(|device, commands| unsafe {
+        fixture.run(|device, commands| unsafe {
             let stages = vk::PipelineStageFlags::ALL_COMMANDS;
             let none = vk::DependencyFlags::empty();
             device.cmd_pipeline_barrier(commands, stages, stages, none, &[], &[], &[first]);
         });
-        bench.expect(&format!("VUID-VkImageMemoryBarrier-{rule}"));
-        bench.run(|device, commands| unsafe {
+        fixture.expect(&format!("VUID-VkImageMemoryBarrier-{rule}"));
+        fixture.run(|device, commands| unsafe {
             let info = vk::DependencyInfo::default().image_memory_barriers(&second);
             device.cmd_pipeline_barrier2(commands, &info);
         });
-        bench.expect(&format!("VUID-VkImageMemoryBarrier2-{rule}"));
+        fixture.expect(&format!("VUID-VkImageMemoryBarrier2-{rule}"));
     }
     let barrier = vk::BufferMemoryBarrier::default();
-    bench.run(|device, commands| unsafe {
+    fixture.run(|device, commands| unsafe {
         let stages = vk::PipelineStageFlags::ALL_COMMANDS;
         let none = vk::DependencyFlags::empty();
         device.cmd_pipeline_barrier(commands, stages, stages, none, &[], &[barrier], &[]);
     });
-    bench.expect("VUID-VkBufferMemoryBarrier-buffer-parameter");
+    fixture.expect("VUID-VkBufferMemoryBarrier-buffer-parameter");
 }

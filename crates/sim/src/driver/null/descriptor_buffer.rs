@@ -1,6 +1,6 @@
 //! The null device's functions for descriptor buffers.
 //!
-//! A layout's handle holds its offsets: all its bindings have the same room, so that a binding's offset is its number
+//! A layout's handle holds its offsets: all its bindings have the same size, so that a binding's offset is its number
 //! times that. Descriptors are not written: the memory that a program has for them may point nowhere.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
@@ -34,11 +34,11 @@ do_nothing! {
     );
 }
 
-/// The room of a binding is a multiple of this: no driver's `descriptorBufferOffsetAlignment` is larger.
+/// The size of a binding is a multiple of this: no driver's `descriptorBufferOffsetAlignment` is larger.
 const UNIT: u64 = 256;
-/// Bits of a layout's handle: units of room for each binding, then one more than the last binding's number, then a
+/// Bits of a layout's handle: units of each binding, then one more than the last binding's number, then a
 /// count that makes handles different.
-const ROOM_BITS: u32 = 32;
+const SIZE_BITS: u32 = 32;
 const BINDING_BITS: u32 = 12;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -57,12 +57,12 @@ unsafe extern "system" fn create_layout(
     });
     // SAFETY: only null devices have this function.
     let limits = unsafe { descriptor_limits(device) };
-    let room = bindings.iter().map(|binding| bytes(&limits, binding).div_ceil(UNIT)).max().unwrap_or(0);
+    let size = bindings.iter().map(|binding| bytes(&limits, binding).div_ceil(UNIT)).max().unwrap_or(0);
     let count = bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let raw = (room & ((1 << ROOM_BITS) - 1))
-        | (count & ((1 << BINDING_BITS) - 1)) << ROOM_BITS
-        | number << (ROOM_BITS + BINDING_BITS);
+    let raw = (size & ((1 << SIZE_BITS) - 1))
+        | (count & ((1 << BINDING_BITS) - 1)) << SIZE_BITS
+        | number << (SIZE_BITS + BINDING_BITS);
     // SAFETY: VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
     unsafe { chain::output(p_layout, vk::DescriptorSetLayout::from_raw(raw)) };
     vk::Result::SUCCESS
@@ -75,16 +75,16 @@ fn bytes(limits: &DescriptorBufferLimits, binding: &vk::DescriptorSetLayoutBindi
     limits.size(binding.descriptor_type).map_or(other, widen) * u64::from(binding.descriptor_count)
 }
 
-/// The room of each binding in bytes, and one more than the last binding's number.
-fn room(layout: vk::DescriptorSetLayout) -> (u64, u64) {
+/// The size of each binding in bytes, and one more than the last binding's number.
+fn sizes(layout: vk::DescriptorSetLayout) -> (u64, u64) {
     let raw = layout.as_raw();
-    ((raw & ((1 << ROOM_BITS) - 1)) * UNIT, raw >> ROOM_BITS & ((1 << BINDING_BITS) - 1))
+    ((raw & ((1 << SIZE_BITS) - 1)) * UNIT, raw >> SIZE_BITS & ((1 << BINDING_BITS) - 1))
 }
 
 unsafe extern "system" fn size(_: vk::Device, layout: vk::DescriptorSetLayout, p_size: *mut vk::DeviceSize) {
-    let (room, count) = room(layout);
+    let (size, count) = sizes(layout);
     // SAFETY: VUID-vkGetDescriptorSetLayoutSizeEXT-pLayoutSizeInBytes-parameter.
-    unsafe { chain::output(p_size, room * count) };
+    unsafe { chain::output(p_size, size * count) };
 }
 
 unsafe extern "system" fn offset(
@@ -94,5 +94,5 @@ unsafe extern "system" fn offset(
     p_offset: *mut vk::DeviceSize,
 ) {
     // SAFETY: VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-pOffset-parameter.
-    unsafe { chain::output(p_offset, room(layout).0 * u64::from(binding)) };
+    unsafe { chain::output(p_offset, sizes(layout).0 * u64::from(binding)) };
 }

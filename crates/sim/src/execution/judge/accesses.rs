@@ -12,9 +12,9 @@ use crate::commands::{BufferLayout, INDIRECT_SIZE, between, elements, index_size
 use crate::facts::arithmetic::widen;
 use crate::facts::format::{ImageDescription, ImageLayout, level_size};
 use crate::hazards::past::{Access1, Area, Unordered};
-use crate::hazards::{Actor, Of, On, Place, Use};
+use crate::hazards::{AccessRange, Actor, Of, On, Use};
 use crate::objects::commands::draw::{Counts, Draw};
-use crate::objects::commands::rendering::{Attached, Attachment, Rendering, Slot};
+use crate::objects::commands::rendering::{Attached, Attachment, AttachmentSlot, Rendering};
 use crate::objects::commands::{Command, Target};
 use crate::objects::state::{Device, DeviceState};
 
@@ -190,9 +190,9 @@ impl AttachmentUses<'_> {
         let (read, write, early, late) = kinds(attachment.slot);
         let Some(drawing) = draw.drawing() else { return Vec::new() };
         let touch = match attachment.slot {
-            Slot::Color(location) => drawing.colors.get(location).copied().unwrap_or_default(),
-            Slot::Depth => drawing.depth,
-            Slot::Stencil => drawing.stencil,
+            AttachmentSlot::Color(location) => drawing.colors.get(location).copied().unwrap_or_default(),
+            AttachmentSlot::Depth => drawing.depth,
+            AttachmentSlot::Stencil => drawing.stencil,
         };
         let each = [touch.reads.then_some((read, false)), touch.writes.then_some((write, true))];
         each.into_iter().flatten().filter_map(|kind| self.of(&attachment.to, early | late, kind)).collect()
@@ -225,8 +225,8 @@ impl AttachmentUses<'_> {
 }
 
 /// How an attachment is read and written, and in which stages first and last.
-fn kinds(slot: Slot) -> (Access, Access, Stages, Stages) {
-    if let Slot::Color(_) = slot {
+fn kinds(slot: AttachmentSlot) -> (Access, Access, Stages, Stages) {
+    if let AttachmentSlot::Color(_) = slot {
         let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
         return (Access::COLOR_ATTACHMENT_READ, Access::COLOR_ATTACHMENT_WRITE, stage, stage);
     }
@@ -247,7 +247,7 @@ fn stage_of(shader: vk::ShaderStageFlags) -> Stages {
 }
 
 /// The part that a barrier covers; `None` for everything, or if its resource is destroyed.
-pub(crate) fn place(state: &DeviceState, on: &On) -> Option<Place> {
+pub(crate) fn place(state: &DeviceState, on: &On) -> Option<AccessRange> {
     match on {
         On::All => None,
         On::Buffer { buffer, offset, size } => {
@@ -278,7 +278,7 @@ fn bytes(
     state: &DeviceState,
     buffer: vk::Buffer,
     ranges: impl IntoIterator<Item = (u64, u64)>,
-) -> Option<Place> {
+) -> Option<AccessRange> {
     let found = state.buffers.get(&buffer)?;
     let (space, base) = match &found.bound {
         Some(bound) => (bound.memory.as_raw(), bound.offset),
@@ -290,7 +290,7 @@ fn bytes(
         start..start.saturating_add(size)
     });
     let exclusive = found.exclusive;
-    Some(Place { space, of: Of::Buffer(buffer), base, ranges: ranges.collect(), exclusive })
+    Some(AccessRange { space, of: Of::Buffer(buffer), base, ranges: ranges.collect(), exclusive })
 }
 
 /// Subresources are numbered by aspect, then level, then layer.
@@ -298,7 +298,7 @@ pub(crate) fn subresources(
     state: &DeviceState,
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
-) -> Option<Place> {
+) -> Option<AccessRange> {
     let found = state.images.get(&image)?;
     let description = &found.description;
     let (levels, layers) = (u64::from(description.mip_levels), u64::from(description.array_layers));
@@ -318,7 +318,7 @@ pub(crate) fn subresources(
         }
     }
     let exclusive = found.exclusive;
-    Some(Place { space: image.as_raw(), of: Of::Image(image), base: 0, ranges, exclusive })
+    Some(AccessRange { space: image.as_raw(), of: Of::Image(image), base: 0, ranges, exclusive })
 }
 
 /// The numbers of aspects. The color of an image of several planes is all of them.

@@ -6,12 +6,12 @@ pub(crate) mod report;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::hazards::{Actor, Bar, Finding, Place, Scope, Use};
+use crate::hazards::{AccessRange, Actor, Bar, Finding, Scope, Use};
 use crate::objects::commands::Command;
 use crate::objects::state::{Device, DeviceState};
 
 /// Barriers, each with what it is about.
-pub(crate) fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<Place>)> {
+pub(crate) fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<AccessRange>)> {
     bars.iter().map(|bar| (bar.clone(), accesses::place(state, &bar.on))).collect()
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn judge(device: &Device, command: &Command, actor: Actor) {
         Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
         Command::SetEvent { event, stages } => {
             let first = Scope::first(*stages, vk::AccessFlags2::NONE);
-            judge.each(|past| past.mark(actor.lane, *event, first.order));
+            judge.each(|past| past.mark(actor.timeline, *event, first.order));
             Vec::new()
         }
         Command::ResetEvent { event } => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::hazards::owners::{Act, Misowned, Owner};
 use crate::hazards::past::{Access1, Missing};
-use crate::hazards::{Actor, Finding, Half, Hazard, Of, Place, Site, rule};
+use crate::hazards::{AccessRange, Actor, Finding, Half, Hazard, Of, Site, rule};
 use crate::objects::state::{Device, DeviceState};
 
 pub(crate) fn report(device: &Device, state: &DeviceState, actor: Actor, finding: &Finding) {
@@ -21,7 +21,7 @@ fn owner_text(state: &DeviceState, actor: Actor, misowned: &Misowned) -> String 
     let does = match act {
         Act::Half(Half::Release(_)) => "releases",
         Act::Half(Half::Acquire(_)) => "acquires",
-        Act::Use | Act::Take | Act::Discard => "uses",
+        Act::Use | Act::Overwrite | Act::Discard => "uses",
     };
     let why = match owner {
         Owner::Nobody => "nobody has released it".to_owned(),
@@ -56,7 +56,7 @@ fn text(state: &DeviceState, actor: Actor, hazard: &Hazard) -> String {
     let why = match missing {
         Missing::Semaphore => format!(
             "no semaphore leads from queue {} to queue {} between them",
-            before.actor.lane, actor.lane
+            before.actor.timeline, actor.timeline
         ),
         Missing::Execution => {
             "no execution dependency: no chain of barriers leads from the stages of the one to those \
@@ -94,8 +94,8 @@ fn name(state: &DeviceState, of: Of) -> String {
 }
 
 /// The resource, and the part of it that both accesses touch.
-fn extent(state: &DeviceState, place: &Place, range: &Range<u64>) -> String {
-    let Place { of, base, .. } = *place;
+fn extent(state: &DeviceState, place: &AccessRange, range: &Range<u64>) -> String {
+    let AccessRange { of, base, .. } = *place;
     let (start, end) = (range.start - base, range.end - base);
     let name = name(state, of);
     let image = match of {

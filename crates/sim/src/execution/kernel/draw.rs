@@ -10,7 +10,7 @@ use super::{KernelBuffer, KernelImage};
 use crate::commands::index_size;
 use crate::objects::commands::Layouts;
 use crate::objects::commands::draw::Span;
-use crate::objects::commands::rendering::Slot;
+use crate::objects::commands::rendering::AttachmentSlot;
 use crate::objects::kernels::Drawn;
 use crate::objects::state::Device;
 
@@ -102,17 +102,17 @@ impl<'a> KernelDraw<'a> {
 
     /// The color attachment at a location. One that is not attached is reported as `SUBLET-descriptor-binding`.
     pub fn color(&self, location: usize) -> KernelImage<'a> {
-        self.attachment(Slot::Color(location))
+        self.attachment(AttachmentSlot::Color(location))
     }
 
     /// The depth attachment, as [`color`](Self::color).
     pub fn depth(&self) -> KernelImage<'a> {
-        self.attachment(Slot::Depth)
+        self.attachment(AttachmentSlot::Depth)
     }
 
     /// The stencil attachment, as [`color`](Self::color).
     pub fn stencil(&self) -> KernelImage<'a> {
-        self.attachment(Slot::Stencil)
+        self.attachment(AttachmentSlot::Stencil)
     }
 
     /// The render area.
@@ -137,7 +137,7 @@ impl<'a> KernelDraw<'a> {
         KernelBuffer { device: self.device, entry_point: self.entry_point, name, source, actor: None }
     }
 
-    fn attachment(&self, slot: Slot) -> KernelImage<'a> {
+    fn attachment(&self, slot: AttachmentSlot) -> KernelImage<'a> {
         let name = format!("attachment {slot:?}");
         let attachments = &self.drawn.draw.rendering.attachments;
         let mut views = attachments.iter().filter(|attachment| attachment.slot == slot);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::Batch;
+use super::SubmitBatch;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::objects::commands::Phase;
 use crate::objects::state::{Device, DeviceState};
@@ -64,8 +64,8 @@ pub(crate) const SECOND: Rules = Rules {
 pub(crate) fn check(
     device: &Device,
     state: &DeviceState,
-    lane: usize,
-    batches: &[Batch],
+    timeline: usize,
+    batches: &[SubmitBatch],
     fence: vk::Fence,
     rules: &Rules,
 ) -> Result<(), Broken> {
@@ -99,7 +99,7 @@ pub(crate) fn check(
         }
         for &handle in &batch.command_buffers {
             check_command_buffer(state, handle, rules)?;
-            let (own, needed) = (state.commands.family(handle), device.families.get(lane).copied());
+            let (own, needed) = (state.commands.family(handle), device.families.get(timeline).copied());
             refuse_if!(needed.is_some_and(|family| family != own) => rules.family,
                 "{} is of family {own}, and the queue is not", state.name(handle));
             let simultaneous =

@@ -24,7 +24,7 @@ use crate::hazards;
 use crate::hazards::SemaphoreUse;
 use crate::objects::commands::{Phase, Uses};
 use crate::objects::entry::{entries, on_queue};
-use crate::objects::queues::{Lane, Submission};
+use crate::objects::queues::{QueueTimeline, Submission};
 use crate::objects::state::{Device, DeviceState};
 use crate::objects::sync::Kind;
 use check::{FIRST, Rules, SECOND};
@@ -41,7 +41,7 @@ entries! {
 
 /// One batch of a call, in either form.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct SubmitBatch {
     waits: Vec<SemaphoreUse>,
     command_buffers: Vec<vk::CommandBuffer>,
     signals: Vec<SemaphoreUse>,
@@ -62,7 +62,7 @@ unsafe extern "system" fn submit(
             // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: a valid structure with a valid chain.
             batches.push(unsafe { read_batch(device, info) }?);
         }
-        enqueue(device, device.lane(queue), &batches, fence, &FIRST)
+        enqueue(device, device.timeline(queue), &batches, fence, &FIRST)
     })
 }
 
@@ -71,14 +71,14 @@ unsafe extern "system" fn submit(
 /// 1. The arrays of `info` have as many elements as it says.
 /// 2. Its chain is valid.
 #[expect(unsafe_code, reason = "the functions have the C ABI")]
-unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, Broken> {
+unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<SubmitBatch, Broken> {
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
     let command_buffers = (info.p_command_buffers, info.command_buffer_count);
     // SAFETY: 1 of `read_batch` (VUID-VkSubmitInfo-pWaitDstStageMask-parameter).
     let stages = unsafe { chain::array(info.p_wait_dst_stage_mask, info.wait_semaphore_count) };
     // SAFETY: 1 and 2 of `read_batch`.
-    let mut batch = unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }?;
+    let mut batch = unsafe { SubmitBatch::read(device, waits, command_buffers, signals, info.p_next) }?;
     for ((_, _, all), &stages) in batch.waits.iter_mut().zip(stages) {
         *all = hazards::stages2(stages);
     }
@@ -86,7 +86,7 @@ unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch
 }
 
 #[expect(unsafe_code, reason = "the functions have the C ABI")]
-impl Batch {
+impl SubmitBatch {
     /// A batch in the first form of a call: semaphores and command buffers as arrays, values in the chain.
     ///
     /// # Safety
@@ -121,7 +121,7 @@ unsafe fn with_values(
     command_buffers: &[vk::CommandBuffer],
     signals: &[vk::Semaphore],
     next: *const c_void,
-) -> Result<Batch, Broken> {
+) -> Result<SubmitBatch, Broken> {
     // SAFETY: VUID-VkSubmitInfo-pNext-pNext.
     let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(next) };
     let state = device.state.lock();
@@ -154,7 +154,7 @@ unsafe fn with_values(
         let pairs = semaphores.iter().zip(values);
         pairs.map(|(&semaphore, value)| (semaphore, value, vk::PipelineStageFlags2::ALL_COMMANDS)).collect()
     };
-    Ok(Batch {
+    Ok(SubmitBatch {
         waits: pair(waits, wait_values),
         command_buffers: command_buffers.to_vec(),
         signals: pair(signals, signal_values),
@@ -189,22 +189,22 @@ unsafe extern "system" fn submit2(
                 infos.iter().map(|info| (info.semaphore, info.value, info.stage_mask)).collect()
             });
             let command_buffers = buffers.iter().map(|info| info.command_buffer).collect();
-            batches.push(Batch { waits, command_buffers, signals });
+            batches.push(SubmitBatch { waits, command_buffers, signals });
         }
-        enqueue(device, device.lane(queue), &batches, fence, &SECOND)
+        enqueue(device, device.timeline(queue), &batches, fence, &SECOND)
     })
 }
 
 /// Puts batches into a queue, or none of them if one breaks a rule, and runs what can run.
 fn enqueue(
     device: &Arc<Device>,
-    lane: usize,
-    batches: &[Batch],
+    timeline: usize,
+    batches: &[SubmitBatch],
     fence: vk::Fence,
     rules: &Rules,
 ) -> Result<vk::Result, Broken> {
     let mut state = device.state.lock();
-    check::check(device, &state, lane, batches, fence, rules)?;
+    check::check(device, &state, timeline, batches, fence, rules)?;
     let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
     if !fence.is_null() {
         // The last batch signals the fence of a call. Without a batch, the fence is signaled when all earlier work is
@@ -220,8 +220,8 @@ fn enqueue(
             fence.pending += 1;
         }
     }
-    if let Some(lane) = state.queue.lanes.get_mut(lane) {
-        lane.waiting.extend(submissions);
+    if let Some(timeline) = state.queue.timelines.get_mut(timeline) {
+        timeline.waiting.extend(submissions);
     }
     drop(state);
     run(device, Held::Back);
@@ -234,10 +234,10 @@ fn enqueue(
 pub(crate) fn enqueue_nothing(
     device: &Arc<Device>,
     queue: vk::Queue,
-    batches: &[Batch],
+    batches: &[SubmitBatch],
     fence: vk::Fence,
 ) -> Result<vk::Result, Broken> {
-    enqueue(device, device.lane(queue), batches, fence, &FIRST)
+    enqueue(device, device.timeline(queue), batches, fence, &FIRST)
 }
 
 impl DeviceState {
@@ -257,7 +257,7 @@ impl DeviceState {
     }
 
     /// Makes a submission of a batch that keeps the rules, and marks what it names as in use.
-    fn prepare(&mut self, batch: &Batch) -> Submission {
+    fn prepare(&mut self, batch: &SubmitBatch) -> Submission {
         let number = self.next_number();
         let command_buffers = batch.command_buffers.clone();
         let mut submission = Submission { number, command_buffers, ..Submission::default() };
@@ -344,17 +344,17 @@ impl DeviceState {
 
     /// The least value that a pending submission will give a semaphore.
     pub(crate) fn next_signal(&self, semaphore: vk::Semaphore) -> Option<u64> {
-        let waiting = self.queue.lanes.iter().flat_map(|lane| &lane.waiting);
+        let waiting = self.queue.timelines.iter().flat_map(|timeline| &timeline.waiting);
         let signals = waiting.flat_map(|submission| &submission.signals);
         signals.filter(|(named, _)| *named == semaphore).map(|&(_, value)| value).min()
     }
 
     /// Returns whether the next submission of a queue can run now.
-    fn ready(&self, lane: &Lane, held: Held) -> bool {
-        if lane.running || lane.held && held == Held::Back {
+    fn ready(&self, timeline: &QueueTimeline, held: Held) -> bool {
+        if timeline.running || timeline.held && held == Held::Back {
             return false;
         }
-        lane.waiting.front().is_some_and(|next| {
+        timeline.waiting.front().is_some_and(|next| {
             next.after.iter().all(|number| !self.queue.unfinished.contains(number))
                 && next.waits.iter().all(|&(semaphore, value)| {
                     self.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
@@ -363,32 +363,32 @@ impl DeviceState {
     }
 
     fn any_ready(&self, held: Held) -> bool {
-        self.queue.lanes.iter().any(|lane| self.ready(lane, held))
+        self.queue.timelines.iter().any(|timeline| self.ready(timeline, held))
     }
 
     /// The next submission of a queue, if it can run.
-    fn next(&mut self, lane: usize, held: Held) -> Option<Submission> {
-        if !self.ready(self.queue.lanes.get(lane)?, held) {
+    fn next(&mut self, timeline: usize, held: Held) -> Option<Submission> {
+        if !self.ready(self.queue.timelines.get(timeline)?, held) {
             return None;
         }
-        let lane = self.queue.lanes.get_mut(lane)?;
-        lane.running = true;
-        lane.waiting.pop_front()
+        let timeline = self.queue.timelines.get_mut(timeline)?;
+        timeline.running = true;
+        timeline.waiting.pop_front()
     }
 
     /// Orders the submission that runs now after its waits.
-    fn judge_begin(&mut self, lane: usize, submission: &Submission) {
+    fn judge_begin(&mut self, timeline: usize, submission: &Submission) {
         let sync = &self.sync;
         if let Some(judge) = &mut self.hazards {
             let binary = |semaphore| sync.timeline(semaphore).is_none();
-            judge.begin(lane, submission.number, &submission.ordered_by[0], binary);
+            judge.begin(timeline, submission.number, &submission.ordered_by[0], binary);
         }
     }
 
     /// Signals what a submission signals, once it has run.
-    fn finish(&mut self, device: &Device, lane: usize, submission: &Submission) {
+    fn finish(&mut self, device: &Device, timeline: usize, submission: &Submission) {
         if let Some(judge) = &mut self.hazards {
-            judge.end(lane, submission.number, &submission.ordered_by[1], submission.fence);
+            judge.end(timeline, submission.number, &submission.ordered_by[1], submission.fence);
         }
         self.release(submission);
         for &(semaphore, new) in &submission.signals {
@@ -409,8 +409,8 @@ impl DeviceState {
         if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
             fence.signaled = true;
         }
-        if let Some(lane) = self.queue.lanes.get_mut(lane) {
-            lane.running = false;
+        if let Some(timeline) = self.queue.timelines.get_mut(timeline) {
+            timeline.running = false;
         }
     }
 

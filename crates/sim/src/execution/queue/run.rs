@@ -11,7 +11,7 @@ use crate::execution::execute;
 use crate::execution::sync::PATIENCE;
 use crate::objects::entry::{on_device, on_queue};
 use crate::objects::messages;
-use crate::objects::queues::Lane;
+use crate::objects::queues::QueueTimeline;
 use crate::objects::state::{Device, DeviceState};
 
 /// The treatment of submissions that are held back.
@@ -23,10 +23,10 @@ pub(crate) enum Held {
 
 /// Runs submissions of every queue, in order, up to the first that has to wait. Returns the count of those that ran.
 pub(crate) fn run(device: &Device, held: Held) -> usize {
-    let lanes = device.queues.len();
+    let timelines = device.queues.len();
     let mut ran = 0;
     loop {
-        let now: usize = (0..lanes).map(|lane| run_lane(device, lane, held)).sum();
+        let now: usize = (0..timelines).map(|timeline| run_timeline(device, timeline, held)).sum();
         if now == 0 {
             return ran;
         }
@@ -35,24 +35,24 @@ pub(crate) fn run(device: &Device, held: Held) -> usize {
 }
 
 /// Runs submissions of one queue, as [`run`] does.
-pub(crate) fn run_lane(device: &Device, lane: usize, held: Held) -> usize {
+pub(crate) fn run_timeline(device: &Device, timeline: usize, held: Held) -> usize {
     let mut ran = 0;
-    while messages::deferred(&device.hub, || run_one(device, lane, held)) {
+    while messages::deferred(&device.hub, || run_one(device, timeline, held)) {
         ran += 1;
     }
     ran
 }
 
 /// Runs the next submission of a queue, if it can run.
-fn run_one(device: &Device, lane: usize, held: Held) -> bool {
+fn run_one(device: &Device, timeline: usize, held: Held) -> bool {
     let mut state = device.state.lock();
-    let Some(submission) = state.next(lane, held) else {
+    let Some(submission) = state.next(timeline, held) else {
         return false;
     };
-    state.judge_begin(lane, &submission);
+    state.judge_begin(timeline, &submission);
     let mut works = Vec::new();
     for commands in &submission.commands {
-        works.extend(execute::resolve(device, &mut state, commands, (lane, submission.number)));
+        works.extend(execute::resolve(device, &mut state, commands, (timeline, submission.number)));
     }
     drop(state);
     for work in works {
@@ -62,7 +62,7 @@ fn run_one(device: &Device, lane: usize, held: Held) -> bool {
             device.report("SUBLET-transfer-failed", text);
         }
     }
-    device.state.lock().finish(device, lane, &submission);
+    device.state.lock().finish(device, timeline, &submission);
     device.changed.notify_all();
     true
 }
@@ -83,16 +83,16 @@ pub(crate) fn run_until(
     let endless = timeout == u64::MAX;
     let patience = if endless { PATIENCE } else { Duration::from_nanos(timeout) };
     let mut deadline = Instant::now().checked_add(patience);
-    let lanes = device.queues.len();
+    let timelines = device.queues.len();
     loop {
         run(device, Held::Back);
-        for lane in (0..lanes).map(|lane| (first + lane) % lanes) {
+        for timeline in (0..timelines).map(|timeline| (first + timeline) % timelines) {
             let state = device.state.lock();
             if done(&state) {
                 return (state, Ok(()));
             }
             drop(state);
-            if run_lane(device, lane, Held::Too) > 0 {
+            if run_timeline(device, timeline, Held::Too) > 0 {
                 run(device, Held::Back);
             }
         }
@@ -138,8 +138,8 @@ pub(crate) enum Stuck {
 
 pub(crate) unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
     on_queue(queue, "vkQueueWaitIdle", |device| {
-        let lane = device.lane(queue);
-        Ok(wait_idle(device, lane..lane + 1, "SUBLET-vkQueueWaitIdle-stuck"))
+        let timeline = device.timeline(queue);
+        Ok(wait_idle(device, timeline..timeline + 1, "SUBLET-vkQueueWaitIdle-stuck"))
     })
 }
 
@@ -150,14 +150,15 @@ pub(crate) unsafe extern "system" fn device_wait_idle(device: vk::Device) -> vk:
 }
 
 /// The queues of a device that a wait is for; none once the device is destroyed.
-fn of_lanes<'a>(state: &'a DeviceState, lanes: &Range<usize>) -> &'a [Lane] {
-    state.queue.lanes.get(lanes.clone()).unwrap_or_default()
+fn of_timelines<'a>(state: &'a DeviceState, timelines: &Range<usize>) -> &'a [QueueTimeline] {
+    state.queue.timelines.get(timelines.clone()).unwrap_or_default()
 }
 
 /// Drops submissions that do not run yet, as a lost device does: what they use is no longer in use.
 pub(crate) fn abandon(device: &Device) {
     let mut state = device.state.lock();
-    let dropped: Vec<_> = state.queue.lanes.iter_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
+    let dropped: Vec<_> =
+        state.queue.timelines.iter_mut().flat_map(|timeline| timeline.waiting.drain(..)).collect();
     for submission in &dropped {
         state.release(submission);
     }
@@ -167,21 +168,23 @@ pub(crate) fn abandon(device: &Device) {
 
 /// Waits until some queues have no submissions left. It reports work that waits for a semaphore that nothing signals,
 /// and loses the device then.
-fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Result {
-    let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
-    let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);
+fn wait_idle(device: &Device, timelines: Range<usize>, rule: &'static str) -> vk::Result {
+    let of = |state: &DeviceState| {
+        of_timelines(state, &timelines).iter().map(QueueTimeline::pending).sum::<usize>()
+    };
+    let (state, ended) = run_until(device, timelines.start, u64::MAX, |state| of(state) == 0, |_| true);
     match ended {
         Ok(()) => {
             let mut state = state;
             if let Some(judge) = &mut state.hazards {
-                judge.host_saw_idle(lanes);
+                judge.host_saw_idle(timelines);
             }
             return vk::Result::SUCCESS;
         }
         Err(Stuck::Lost) => return vk::Result::ERROR_DEVICE_LOST,
         Err(Stuck::InTime | Stuck::ForEver) => {}
     }
-    let mut next = of_lanes(&state, &lanes).iter().filter_map(|lane| lane.waiting.front());
+    let mut next = of_timelines(&state, &timelines).iter().filter_map(|timeline| timeline.waiting.front());
     let text = match next.find_map(|submission| submission.waits.first()) {
         Some((semaphore, value)) => {
             let name = state.name(*semaphore);

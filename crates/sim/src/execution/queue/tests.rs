@@ -12,39 +12,39 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use crate::Gpu;
-use crate::commands::tests::bench::{Bench, DST, Mapped, SRC};
+use crate::commands::tests::fixture::{CommandFixture, DST, Mapped, SRC};
 use crate::execution::sync::PATIENCE;
 use crate::facts::profiles::Profile;
 
 const FOR_EVER: u64 = u64::MAX;
 
-fn fence(bench: &Bench) -> vk::Fence {
-    unsafe { bench.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap()
+fn fence(fixture: &CommandFixture) -> vk::Fence {
+    unsafe { fixture.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap()
 }
 
-fn semaphore(bench: &Bench) -> vk::Semaphore {
-    unsafe { bench.device().create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }.unwrap()
+fn semaphore(fixture: &CommandFixture) -> vk::Semaphore {
+    unsafe { fixture.device().create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }.unwrap()
 }
 
-fn timeline_from(bench: &Bench, initial: u64) -> vk::Semaphore {
+fn timeline_from(fixture: &CommandFixture, initial: u64) -> vk::Semaphore {
     let mut kind = vk::SemaphoreTypeCreateInfo::default()
         .semaphore_type(vk::SemaphoreType::TIMELINE)
         .initial_value(initial);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
-    unsafe { bench.device().create_semaphore(&info, None) }.unwrap()
+    unsafe { fixture.device().create_semaphore(&info, None) }.unwrap()
 }
 
-fn value(bench: &Bench, semaphore: vk::Semaphore) -> u64 {
-    unsafe { bench.device().get_semaphore_counter_value(semaphore) }.unwrap()
+fn value(fixture: &CommandFixture, semaphore: vk::Semaphore) -> u64 {
+    unsafe { fixture.device().get_semaphore_counter_value(semaphore) }.unwrap()
 }
 
-fn host_signal(bench: &Bench, semaphore: vk::Semaphore, value: u64) -> Result<(), vk::Result> {
+fn host_signal(fixture: &CommandFixture, semaphore: vk::Semaphore, value: u64) -> Result<(), vk::Result> {
     let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(value);
-    unsafe { bench.device().signal_semaphore(&info) }
+    unsafe { fixture.device().signal_semaphore(&info) }
 }
 
 fn wait_values(
-    bench: &Bench,
+    fixture: &CommandFixture,
     pairs: &[(vk::Semaphore, u64)],
     any: bool,
     timeout: u64,
@@ -52,12 +52,12 @@ fn wait_values(
     let (semaphores, values): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
     let flags = if any { vk::SemaphoreWaitFlags::ANY } else { vk::SemaphoreWaitFlags::empty() };
     let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values).flags(flags);
-    unsafe { bench.device().wait_semaphores(&info, timeout) }
+    unsafe { fixture.device().wait_semaphores(&info, timeout) }
 }
 
 /// Submits command buffers that wait for values and signal values.
 fn submit_with(
-    bench: &Bench,
+    fixture: &CommandFixture,
     waits: &[(vk::Semaphore, u64)],
     commands: &[vk::CommandBuffer],
     signals: &[(vk::Semaphore, u64)],
@@ -75,12 +75,12 @@ fn submit_with(
         .command_buffers(commands)
         .signal_semaphores(&signal_semaphores)
         .push_next(&mut values);
-    unsafe { bench.device().queue_submit(bench.gpu.queue(), &[info], fence) }
+    unsafe { fixture.device().queue_submit(fixture.gpu.queue(), &[info], fence) }
 }
 
 /// As `submit_with`, in the second form.
 fn submit2_with(
-    bench: &Bench,
+    fixture: &CommandFixture,
     waits: &[(vk::Semaphore, u64)],
     commands: &[vk::CommandBuffer],
     signals: &[(vk::Semaphore, u64)],
@@ -97,14 +97,15 @@ fn submit2_with(
         .wait_semaphore_infos(&waits)
         .command_buffer_infos(&commands)
         .signal_semaphore_infos(&signals);
-    unsafe { bench.device().queue_submit2(bench.gpu.queue(), &[info], fence) }
+    unsafe { fixture.device().queue_submit2(fixture.gpu.queue(), &[info], fence) }
 }
 
 /// Command buffers of which each writes its number into the next word of a buffer.
-fn writers(bench: &mut Bench, count: u32) -> (Mapped, Vec<vk::CommandBuffer>) {
-    let target = bench.mapped(4 * u64::from(count), DST | SRC);
-    let info = vk::CommandBufferAllocateInfo::default().command_pool(bench.pool).command_buffer_count(count);
-    let device = bench.device();
+fn writers(fixture: &mut CommandFixture, count: u32) -> (Mapped, Vec<vk::CommandBuffer>) {
+    let target = fixture.mapped(4 * u64::from(count), DST | SRC);
+    let info =
+        vk::CommandBufferAllocateInfo::default().command_pool(fixture.pool).command_buffer_count(count);
+    let device = fixture.device();
     let buffers = unsafe { device.allocate_command_buffers(&info) }.unwrap();
     for (number, &commands) in (0..).zip(&buffers) {
         unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
@@ -118,28 +119,27 @@ fn words(target: &Mapped) -> Vec<u8> {
     target.read().into_iter().step_by(4).collect()
 }
 
-fn destroy(bench: &Bench, fences: &[vk::Fence], semaphores: &[vk::Semaphore]) {
+fn destroy(fixture: &CommandFixture, fences: &[vk::Fence], semaphores: &[vk::Semaphore]) {
     for &fence in fences {
-        unsafe { bench.device().destroy_fence(fence, None) };
+        unsafe { fixture.device().destroy_fence(fence, None) };
     }
     for &semaphore in semaphores {
-        unsafe { bench.device().destroy_semaphore(semaphore, None) };
+        unsafe { fixture.device().destroy_semaphore(semaphore, None) };
     }
 }
 
 #[test]
 fn a_fence_is_signaled_when_its_submission_is_done() {
-    let bench = Bench::simple();
-    let device = bench.device();
-    let first = fence(&bench);
+    let fixture = CommandFixture::simple();
+    let device = fixture.device();
+    let first = fence(&fixture);
     assert!(!unsafe { device.get_fence_status(first) }.unwrap());
-    bench.begin();
-    bench.end();
-    submit_with(&bench, &[], &[bench.commands], &[], first).unwrap();
+    fixture.begin();
+    fixture.end();
+    submit_with(&fixture, &[], &[fixture.commands], &[], first).unwrap();
     assert!(unsafe { device.get_fence_status(first) }.unwrap());
     unsafe { device.wait_for_fences(&[first], true, FOR_EVER) }.unwrap();
-    assert!(submit_with(&bench, &[], &[], &[], first).is_err());
-    bench.expect("VUID-vkQueueSubmit-fence-00063");
+    fixture.refuses("VUID-vkQueueSubmit-fence-00063", submit_with(&fixture, &[], &[], &[], first));
     unsafe { device.reset_fences(&[first]) }.unwrap();
     assert!(!unsafe { device.get_fence_status(first) }.unwrap());
     let info = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
@@ -149,92 +149,87 @@ fn a_fence_is_signaled_when_its_submission_is_done() {
     unsafe { device.wait_for_fences(&[first, signaled], false, 0) }.unwrap();
     let both = unsafe { device.wait_for_fences(&[first, signaled], true, 0) };
     assert_eq!(both, Err(vk::Result::TIMEOUT));
-    destroy(&bench, &[first, signaled], &[]);
-    bench.expect_silence();
+    destroy(&fixture, &[first, signaled], &[]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_fence_in_flight_is_left_alone() {
-    let bench = Bench::simple();
-    let device = bench.device();
-    let fence = fence(&bench);
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &[], &[], fence).unwrap();
-    assert!(unsafe { device.reset_fences(&[fence]) }.is_err());
-    bench.expect("VUID-vkResetFences-pFences-01123");
-    assert!(submit_with(&bench, &[], &[], &[], fence).is_err());
-    bench.expect("VUID-vkQueueSubmit-fence-00064");
-    assert!(submit2_with(&bench, &[], &[], &[], fence).is_err());
-    bench.expect("VUID-vkQueueSubmit2-fence-04895");
+    let fixture = CommandFixture::simple();
+    let device = fixture.device();
+    let fence = fence(&fixture);
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &[], &[], fence).unwrap();
+    fixture.refuses("VUID-vkResetFences-pFences-01123", unsafe { device.reset_fences(&[fence]) });
+    fixture.refuses("VUID-vkQueueSubmit-fence-00064", submit_with(&fixture, &[], &[], &[], fence));
+    fixture.refuses("VUID-vkQueueSubmit2-fence-04895", submit2_with(&fixture, &[], &[], &[], fence));
     unsafe { device.destroy_fence(fence, None) };
-    bench.expect("VUID-vkDestroyFence-fence-01120");
-    bench.gpu.hold_submissions(false);
-    assert_eq!(bench.gpu.pending_submissions(), 0);
-    assert!(unsafe { device.get_fence_status(fence) }.is_err());
-    bench.expect("VUID-vkGetFenceStatus-fence-parameter");
+    fixture.expect("VUID-vkDestroyFence-fence-01120");
+    fixture.gpu.hold_submissions(false);
+    assert_eq!(fixture.gpu.pending_submissions(), 0);
+    fixture.refuses("VUID-vkGetFenceStatus-fence-parameter", unsafe { device.get_fence_status(fence) });
     assert!(unsafe { device.wait_for_fences(&[fence], true, 0) }.is_err());
-    bench.expect("VUID-vkWaitForFences-pFences-parameter");
-    assert!(submit_with(&bench, &[], &[], &[], fence).is_err());
-    bench.expect("VUID-vkQueueSubmit-fence-parameter");
+    fixture.expect("VUID-vkWaitForFences-pFences-parameter");
+    fixture.refuses("VUID-vkQueueSubmit-fence-parameter", submit_with(&fixture, &[], &[], &[], fence));
     unsafe { device.destroy_fence(fence, None) };
-    bench.expect("VUID-vkDestroyFence-fence-parameter");
+    fixture.expect("VUID-vkDestroyFence-fence-parameter");
 }
 
 #[test]
 fn waiting_for_a_fence_runs_what_is_held_back() {
-    let mut bench = Bench::simple();
-    let (target, buffers) = writers(&mut bench, 2);
-    let fences = [fence(&bench), fence(&bench)];
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &buffers[..1], &[], fences[0]).unwrap();
-    submit_with(&bench, &[], &buffers[1..], &[], fences[1]).unwrap();
-    assert_eq!(bench.gpu.pending_submissions(), 2);
+    let mut fixture = CommandFixture::simple();
+    let (target, buffers) = writers(&mut fixture, 2);
+    let fences = [fence(&fixture), fence(&fixture)];
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &buffers[..1], &[], fences[0]).unwrap();
+    submit_with(&fixture, &[], &buffers[1..], &[], fences[1]).unwrap();
+    assert_eq!(fixture.gpu.pending_submissions(), 2);
     assert_eq!(words(&target), [0, 0]);
     // A look is no wait.
-    assert_eq!(unsafe { bench.device().wait_for_fences(&fences, true, 0) }, Err(vk::Result::TIMEOUT));
+    assert_eq!(unsafe { fixture.device().wait_for_fences(&fences, true, 0) }, Err(vk::Result::TIMEOUT));
     assert_eq!(words(&target), [0, 0]);
-    unsafe { bench.device().wait_for_fences(&fences, true, FOR_EVER) }.unwrap();
+    unsafe { fixture.device().wait_for_fences(&fences, true, FOR_EVER) }.unwrap();
     assert_eq!(words(&target), [1, 2]);
-    destroy(&bench, &fences, &[]);
-    bench.expect_silence();
+    destroy(&fixture, &fences, &[]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn waiting_for_a_fence_that_nothing_signals_does_not_hang() {
-    let bench = Bench::simple();
-    let lonely = fence(&bench);
+    let fixture = CommandFixture::simple();
+    let lonely = fence(&fixture);
     let start = Instant::now();
-    let result = unsafe { bench.device().wait_for_fences(&[lonely], true, FOR_EVER) };
+    let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, FOR_EVER) };
     assert_eq!(result, Err(vk::Result::TIMEOUT));
     assert!(start.elapsed() < PATIENCE, "hopeless from the start");
-    bench.expect("SUBLET-vkWaitForFences-never-signaled");
+    fixture.expect("SUBLET-vkWaitForFences-never-signaled");
     // A wait with an end is not reported: that is what timeouts are for.
-    let result = unsafe { bench.device().wait_for_fences(&[lonely], true, 1_000_000) };
+    let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, 1_000_000) };
     assert_eq!(result, Err(vk::Result::TIMEOUT));
-    bench.expect_silence();
+    fixture.expect_silence();
     // Submitted, but behind a value that nobody signals: hope dies after a while.
-    let never = timeline_from(&bench, 0);
-    submit_with(&bench, &[(never, 1)], &[], &[], lonely).unwrap();
-    let result = unsafe { bench.device().wait_for_fences(&[lonely], true, FOR_EVER) };
+    let never = timeline_from(&fixture, 0);
+    submit_with(&fixture, &[(never, 1)], &[], &[], lonely).unwrap();
+    let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, FOR_EVER) };
     assert_eq!(result, Err(vk::Result::TIMEOUT));
-    bench.expect("SUBLET-vkWaitForFences-never-signaled");
-    assert_eq!(wait_values(&bench, &[(never, 1)], false, FOR_EVER), Err(vk::Result::TIMEOUT));
-    bench.expect("SUBLET-vkWaitSemaphores-never-signaled");
-    let idle = unsafe { bench.device().queue_wait_idle(bench.gpu.queue()) };
+    fixture.expect("SUBLET-vkWaitForFences-never-signaled");
+    assert_eq!(wait_values(&fixture, &[(never, 1)], false, FOR_EVER), Err(vk::Result::TIMEOUT));
+    fixture.expect("SUBLET-vkWaitSemaphores-never-signaled");
+    let idle = unsafe { fixture.device().queue_wait_idle(fixture.gpu.queue()) };
     assert_eq!(idle, Err(vk::Result::ERROR_DEVICE_LOST));
-    bench.expect("SUBLET-vkQueueWaitIdle-stuck");
-    assert_eq!(unsafe { bench.device().device_wait_idle() }, Err(vk::Result::ERROR_DEVICE_LOST));
-    bench.expect("SUBLET-vkDeviceWaitIdle-stuck");
-    host_signal(&bench, never, 1).unwrap();
-    unsafe { bench.device().device_wait_idle() }.unwrap();
-    destroy(&bench, &[lonely], &[never]);
-    bench.expect_silence();
+    fixture.expect("SUBLET-vkQueueWaitIdle-stuck");
+    assert_eq!(unsafe { fixture.device().device_wait_idle() }, Err(vk::Result::ERROR_DEVICE_LOST));
+    fixture.expect("SUBLET-vkDeviceWaitIdle-stuck");
+    host_signal(&fixture, never, 1).unwrap();
+    unsafe { fixture.device().device_wait_idle() }.unwrap();
+    destroy(&fixture, &[lonely], &[never]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_submission_waits_for_its_value_and_those_behind_it_wait_too() {
     type Submit = fn(
-        &Bench,
+        &CommandFixture,
         &[(vk::Semaphore, u64)],
         &[vk::CommandBuffer],
         &[(vk::Semaphore, u64)],
@@ -242,32 +237,32 @@ fn a_submission_waits_for_its_value_and_those_behind_it_wait_too() {
     ) -> Result<(), vk::Result>;
     let forms: [Submit; 2] = [submit_with, submit2_with];
     for submit in forms {
-        let mut bench = Bench::new(Profile::by_name("nvidia-h200").unwrap());
-        let (target, buffers) = writers(&mut bench, 3);
-        let (input, output) = (timeline_from(&bench, 5), timeline_from(&bench, 0));
-        let done = fence(&bench);
-        submit(&bench, &[(input, 5)], &buffers[..1], &[(output, 1)], vk::Fence::null()).unwrap();
-        assert_eq!((words(&target), value(&bench, output)), (vec![1, 0, 0], 1));
-        submit(&bench, &[(input, 7)], &buffers[1..2], &[(output, 2)], vk::Fence::null()).unwrap();
-        submit(&bench, &[], &buffers[2..], &[(output, 9)], done).unwrap();
-        assert_eq!(bench.gpu.pending_submissions(), 2);
-        assert_eq!((words(&target), value(&bench, output)), (vec![1, 0, 0], 1));
-        host_signal(&bench, input, 6).unwrap();
-        assert_eq!(bench.gpu.pending_submissions(), 2);
-        assert!(!unsafe { bench.device().get_fence_status(done) }.unwrap());
-        host_signal(&bench, input, 8).unwrap();
-        assert_eq!((words(&target), value(&bench, output)), (vec![1, 2, 3], 9));
-        assert!(unsafe { bench.device().get_fence_status(done) }.unwrap());
-        destroy(&bench, &[done], &[input, output]);
-        bench.expect_silence();
+        let mut fixture = CommandFixture::new(Profile::by_name("nvidia-h200").unwrap());
+        let (target, buffers) = writers(&mut fixture, 3);
+        let (input, output) = (timeline_from(&fixture, 5), timeline_from(&fixture, 0));
+        let done = fence(&fixture);
+        submit(&fixture, &[(input, 5)], &buffers[..1], &[(output, 1)], vk::Fence::null()).unwrap();
+        assert_eq!((words(&target), value(&fixture, output)), (vec![1, 0, 0], 1));
+        submit(&fixture, &[(input, 7)], &buffers[1..2], &[(output, 2)], vk::Fence::null()).unwrap();
+        submit(&fixture, &[], &buffers[2..], &[(output, 9)], done).unwrap();
+        assert_eq!(fixture.gpu.pending_submissions(), 2);
+        assert_eq!((words(&target), value(&fixture, output)), (vec![1, 0, 0], 1));
+        host_signal(&fixture, input, 6).unwrap();
+        assert_eq!(fixture.gpu.pending_submissions(), 2);
+        assert!(!unsafe { fixture.device().get_fence_status(done) }.unwrap());
+        host_signal(&fixture, input, 8).unwrap();
+        assert_eq!((words(&target), value(&fixture, output)), (vec![1, 2, 3], 9));
+        assert!(unsafe { fixture.device().get_fence_status(done) }.unwrap());
+        destroy(&fixture, &[done], &[input, output]);
+        fixture.expect_silence();
     }
 }
 
 #[test]
 fn batches_of_one_call_wait_for_one_another() {
-    let mut bench = Bench::simple();
-    let (target, buffers) = writers(&mut bench, 2);
-    let (binary, counter) = (semaphore(&bench), timeline_from(&bench, 0));
+    let mut fixture = CommandFixture::simple();
+    let (target, buffers) = writers(&mut fixture, 2);
+    let (binary, counter) = (semaphore(&fixture), timeline_from(&fixture, 0));
     let (one, two) = ([buffers[0]], [buffers[1]]);
     let stages = [vk::PipelineStageFlags::ALL_COMMANDS; 2];
     let (signals, waits) = ([binary, counter], [counter, binary]);
@@ -285,111 +280,108 @@ fn batches_of_one_call_wait_for_one_another() {
             .command_buffers(&two)
             .push_next(&mut second_values),
     ];
-    let done = fence(&bench);
-    unsafe { bench.device().queue_submit(bench.gpu.queue(), &infos, done) }.unwrap();
-    assert_eq!((words(&target), value(&bench, counter)), (vec![1, 2], 3));
-    assert!(unsafe { bench.device().get_fence_status(done) }.unwrap());
-    destroy(&bench, &[done], &[binary, counter]);
-    bench.expect_silence();
+    let done = fence(&fixture);
+    unsafe { fixture.device().queue_submit(fixture.gpu.queue(), &infos, done) }.unwrap();
+    assert_eq!((words(&target), value(&fixture, counter)), (vec![1, 2], 3));
+    assert!(unsafe { fixture.device().get_fence_status(done) }.unwrap());
+    destroy(&fixture, &[done], &[binary, counter]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_binary_semaphore_is_signaled_once_and_waited_for_once() {
-    let bench = Bench::simple();
-    let binary = semaphore(&bench);
+    let fixture = CommandFixture::simple();
+    let binary = semaphore(&fixture);
     let none = vk::Fence::null();
-    assert!(submit_with(&bench, &[(binary, 0)], &[], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit-pWaitSemaphores-03238");
-    assert!(submit2_with(&bench, &[(binary, 0)], &[], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit2-semaphore-03873");
-    submit_with(&bench, &[], &[], &[(binary, 0)], none).unwrap();
-    assert!(submit_with(&bench, &[], &[], &[(binary, 0)], none).is_err());
-    bench.expect("VUID-vkQueueSubmit-pSignalSemaphores-00067");
-    assert!(submit2_with(&bench, &[], &[], &[(binary, 0)], none).is_err());
-    bench.expect("VUID-vkQueueSubmit2-semaphore-03868");
+    assert!(submit_with(&fixture, &[(binary, 0)], &[], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit-pWaitSemaphores-03238");
+    assert!(submit2_with(&fixture, &[(binary, 0)], &[], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit2-semaphore-03873");
+    submit_with(&fixture, &[], &[], &[(binary, 0)], none).unwrap();
+    assert!(submit_with(&fixture, &[], &[], &[(binary, 0)], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit-pSignalSemaphores-00067");
+    assert!(submit2_with(&fixture, &[], &[], &[(binary, 0)], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit2-semaphore-03868");
     // Waited for and signaled again by the same batch.
-    submit_with(&bench, &[(binary, 0)], &[], &[(binary, 0)], none).unwrap();
-    submit2_with(&bench, &[(binary, 0)], &[], &[], none).unwrap();
-    assert!(submit_with(&bench, &[(binary, 0)], &[], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit-pWaitSemaphores-03238");
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &[], &[(binary, 0)], none).unwrap();
-    unsafe { bench.device().destroy_semaphore(binary, None) };
-    bench.expect("VUID-vkDestroySemaphore-semaphore-05149");
-    bench.gpu.run_pending();
-    assert!(submit_with(&bench, &[(binary, 0)], &[], &[], none).is_err());
-    bench.expect("VUID-VkSubmitInfo-pWaitSemaphores-parameter");
-    assert!(submit_with(&bench, &[], &[], &[(binary, 0)], none).is_err());
-    bench.expect("VUID-VkSubmitInfo-pSignalSemaphores-parameter");
-    unsafe { bench.device().destroy_semaphore(binary, None) };
-    bench.expect("VUID-vkDestroySemaphore-semaphore-parameter");
+    submit_with(&fixture, &[(binary, 0)], &[], &[(binary, 0)], none).unwrap();
+    submit2_with(&fixture, &[(binary, 0)], &[], &[], none).unwrap();
+    assert!(submit_with(&fixture, &[(binary, 0)], &[], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit-pWaitSemaphores-03238");
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &[], &[(binary, 0)], none).unwrap();
+    unsafe { fixture.device().destroy_semaphore(binary, None) };
+    fixture.expect("VUID-vkDestroySemaphore-semaphore-05149");
+    fixture.gpu.run_pending();
+    assert!(submit_with(&fixture, &[(binary, 0)], &[], &[], none).is_err());
+    fixture.expect("VUID-VkSubmitInfo-pWaitSemaphores-parameter");
+    assert!(submit_with(&fixture, &[], &[], &[(binary, 0)], none).is_err());
+    fixture.expect("VUID-VkSubmitInfo-pSignalSemaphores-parameter");
+    unsafe { fixture.device().destroy_semaphore(binary, None) };
+    fixture.expect("VUID-vkDestroySemaphore-semaphore-parameter");
 }
 
 #[test]
 fn the_value_of_a_timeline_only_grows() {
-    let bench = Bench::simple();
-    let counter = timeline_from(&bench, 10);
+    let fixture = CommandFixture::simple();
+    let counter = timeline_from(&fixture, 10);
     let none = vk::Fence::null();
-    assert_eq!(value(&bench, counter), 10);
+    assert_eq!(value(&fixture, counter), 10);
     for wrong in [9, 10] {
-        assert!(host_signal(&bench, counter, wrong).is_err());
-        bench.expect("VUID-VkSemaphoreSignalInfo-value-03258");
-        assert!(submit_with(&bench, &[], &[], &[(counter, wrong)], none).is_err());
-        bench.expect("VUID-VkSubmitInfo-pSignalSemaphores-03242");
-        assert!(submit2_with(&bench, &[], &[], &[(counter, wrong)], none).is_err());
-        bench.expect("VUID-VkSubmitInfo2-semaphore-03882");
+        fixture.refuses("VUID-VkSemaphoreSignalInfo-value-03258", host_signal(&fixture, counter, wrong));
+        assert!(submit_with(&fixture, &[], &[], &[(counter, wrong)], none).is_err());
+        fixture.expect("VUID-VkSubmitInfo-pSignalSemaphores-03242");
+        assert!(submit2_with(&fixture, &[], &[], &[(counter, wrong)], none).is_err());
+        fixture.expect("VUID-VkSubmitInfo2-semaphore-03882");
     }
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &[], &[(counter, 20)], none).unwrap();
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &[], &[(counter, 20)], none).unwrap();
     // Not above what is to come, and not at it.
     for wrong in [20, 21] {
-        assert!(host_signal(&bench, counter, wrong).is_err());
-        bench.expect("VUID-VkSemaphoreSignalInfo-value-03259");
+        fixture.refuses("VUID-VkSemaphoreSignalInfo-value-03259", host_signal(&fixture, counter, wrong));
     }
-    assert!(submit_with(&bench, &[], &[], &[(counter, 15)], none).is_err());
-    bench.expect("VUID-VkSubmitInfo-pSignalSemaphores-03242");
-    host_signal(&bench, counter, 19).unwrap();
-    assert_eq!(value(&bench, counter), 19);
-    bench.gpu.run_pending();
-    assert_eq!(value(&bench, counter), 20);
-    destroy(&bench, &[], &[counter]);
-    bench.expect_silence();
+    assert!(submit_with(&fixture, &[], &[], &[(counter, 15)], none).is_err());
+    fixture.expect("VUID-VkSubmitInfo-pSignalSemaphores-03242");
+    host_signal(&fixture, counter, 19).unwrap();
+    assert_eq!(value(&fixture, counter), 19);
+    fixture.gpu.run_pending();
+    assert_eq!(value(&fixture, counter), 20);
+    destroy(&fixture, &[], &[counter]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn timelines_need_their_feature_and_their_values() {
-    let bench = Bench::simple();
-    let (binary, counter) = (semaphore(&bench), timeline_from(&bench, 0));
-    let device = bench.device();
+    let fixture = CommandFixture::simple();
+    let (binary, counter) = (semaphore(&fixture), timeline_from(&fixture, 0));
+    let device = fixture.device();
     let semaphores = [counter];
     let info = vk::SubmitInfo::default().signal_semaphores(&semaphores);
-    assert!(unsafe { device.queue_submit(bench.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
-    bench.expect("VUID-VkSubmitInfo-pWaitSemaphores-03239");
+    assert!(unsafe { device.queue_submit(fixture.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
+    fixture.expect("VUID-VkSubmitInfo-pWaitSemaphores-03239");
     let values = [1, 2];
     let mut wrong = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
     let info = vk::SubmitInfo::default().signal_semaphores(&semaphores).push_next(&mut wrong);
-    assert!(unsafe { device.queue_submit(bench.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
-    bench.expect("VUID-VkSubmitInfo-pNext-03241");
+    assert!(unsafe { device.queue_submit(fixture.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
+    fixture.expect("VUID-VkSubmitInfo-pNext-03241");
     let mut wrong = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);
     let stages = [vk::PipelineStageFlags::ALL_COMMANDS];
     let info = vk::SubmitInfo::default()
         .wait_semaphores(&semaphores)
         .wait_dst_stage_mask(&stages)
         .push_next(&mut wrong);
-    assert!(unsafe { device.queue_submit(bench.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
-    bench.expect("VUID-VkSubmitInfo-pNext-03240");
+    assert!(unsafe { device.queue_submit(fixture.gpu.queue(), &[info], vk::Fence::null()) }.is_err());
+    fixture.expect("VUID-VkSubmitInfo-pNext-03240");
     assert!(unsafe { device.get_semaphore_counter_value(binary) }.is_err());
-    bench.expect("VUID-vkGetSemaphoreCounterValue-semaphore-03255");
-    assert!(host_signal(&bench, binary, 1).is_err());
-    bench.expect("VUID-VkSemaphoreSignalInfo-semaphore-03257");
-    assert!(wait_values(&bench, &[(binary, 1)], false, 0).is_err());
-    bench.expect("VUID-VkSemaphoreWaitInfo-pSemaphores-03256");
+    fixture.expect("VUID-vkGetSemaphoreCounterValue-semaphore-03255");
+    fixture.refuses("VUID-VkSemaphoreSignalInfo-semaphore-03257", host_signal(&fixture, binary, 1));
+    assert!(wait_values(&fixture, &[(binary, 1)], false, 0).is_err());
+    fixture.expect("VUID-VkSemaphoreWaitInfo-pSemaphores-03256");
     let mut kind = vk::SemaphoreTypeCreateInfo::default().initial_value(3);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     assert!(unsafe { device.create_semaphore(&info, None) }.is_err());
-    bench.expect("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279");
-    destroy(&bench, &[], &[binary, counter]);
-    let old = Bench::new(Profile::by_name("imagination-powervr-gx6250").unwrap());
+    fixture.expect("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279");
+    destroy(&fixture, &[], &[binary, counter]);
+    let old = CommandFixture::new(Profile::by_name("imagination-powervr-gx6250").unwrap());
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     assert!(unsafe { old.device().create_semaphore(&info, None) }.is_err());
@@ -398,26 +390,26 @@ fn timelines_need_their_feature_and_their_values() {
 
 #[test]
 fn a_wait_for_one_or_for_all_values() {
-    let bench = Bench::simple();
-    let (first, second) = (timeline_from(&bench, 4), timeline_from(&bench, 0));
+    let fixture = CommandFixture::simple();
+    let (first, second) = (timeline_from(&fixture, 4), timeline_from(&fixture, 0));
     let pairs = [(first, 4), (second, 1)];
-    wait_values(&bench, &pairs, true, 0).unwrap();
-    assert_eq!(wait_values(&bench, &pairs, false, 0), Err(vk::Result::TIMEOUT));
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &[], &[(second, 1)], vk::Fence::null()).unwrap();
-    assert_eq!(wait_values(&bench, &pairs, false, 0), Err(vk::Result::TIMEOUT));
-    wait_values(&bench, &pairs, false, FOR_EVER).unwrap();
-    destroy(&bench, &[], &[first, second]);
-    bench.expect_silence();
+    wait_values(&fixture, &pairs, true, 0).unwrap();
+    assert_eq!(wait_values(&fixture, &pairs, false, 0), Err(vk::Result::TIMEOUT));
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &[], &[(second, 1)], vk::Fence::null()).unwrap();
+    assert_eq!(wait_values(&fixture, &pairs, false, 0), Err(vk::Result::TIMEOUT));
+    wait_values(&fixture, &pairs, false, FOR_EVER).unwrap();
+    destroy(&fixture, &[], &[first, second]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_wait_ends_when_another_thread_signals() {
-    let bench = Bench::simple();
-    let (input, output) = (timeline_from(&bench, 0), timeline_from(&bench, 0));
-    let done = fence(&bench);
-    submit_with(&bench, &[(input, 1)], &[], &[(output, 1)], done).unwrap();
-    let device = bench.device().clone();
+    let fixture = CommandFixture::simple();
+    let (input, output) = (timeline_from(&fixture, 0), timeline_from(&fixture, 0));
+    let done = fence(&fixture);
+    submit_with(&fixture, &[(input, 1)], &[], &[(output, 1)], done).unwrap();
+    let device = fixture.device().clone();
     let (started, wait_started) = mpsc::channel();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
@@ -427,35 +419,35 @@ fn a_wait_ends_when_another_thread_signals() {
         });
         wait_started.recv().unwrap();
         std::thread::sleep(Duration::from_millis(20));
-        host_signal(&bench, input, 1).unwrap();
+        host_signal(&fixture, input, 1).unwrap();
         waiter.join().unwrap().unwrap();
     });
-    assert_eq!(value(&bench, output), 1);
-    destroy(&bench, &[done], &[input, output]);
-    bench.expect_silence();
+    assert_eq!(value(&fixture, output), 1);
+    destroy(&fixture, &[done], &[input, output]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_wait_runs_what_another_thread_submits_and_holds_back() {
-    let bench = Bench::simple();
-    let input = timeline_from(&bench, 0);
-    bench.gpu.hold_submissions(true);
+    let fixture = CommandFixture::simple();
+    let input = timeline_from(&fixture, 0);
+    fixture.gpu.hold_submissions(true);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| wait_values(&bench, &[(input, 1)], true, 60_000_000_000));
+        let waiter = scope.spawn(|| wait_values(&fixture, &[(input, 1)], true, 60_000_000_000));
         std::thread::sleep(Duration::from_millis(20));
-        submit_with(&bench, &[], &[], &[(input, 1)], vk::Fence::null()).unwrap();
+        submit_with(&fixture, &[], &[], &[(input, 1)], vk::Fence::null()).unwrap();
         waiter.join().unwrap().unwrap();
     });
-    destroy(&bench, &[], &[input]);
-    bench.expect_silence();
+    destroy(&fixture, &[], &[input]);
+    fixture.expect_silence();
 }
 
 #[test]
 fn threads_submit_side_by_side() {
-    let mut bench = Bench::simple();
+    let mut fixture = CommandFixture::simple();
     let count = 64;
-    let (target, buffers) = writers(&mut bench, count);
-    let (device, queue) = (bench.device(), bench.gpu.queue());
+    let (target, buffers) = writers(&mut fixture, count);
+    let (device, queue) = (fixture.device(), fixture.gpu.queue());
     std::thread::scope(|scope| {
         for buffers in buffers.chunks(16) {
             scope.spawn(move || {
@@ -470,19 +462,19 @@ fn threads_submit_side_by_side() {
     unsafe { device.queue_wait_idle(queue) }.unwrap();
     let all: Vec<u8> = (1..=64).collect();
     assert_eq!(words(&target), all);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn one_submission_ends_before_the_next_starts_whoever_runs_them() {
-    let mut bench = Bench::simple();
-    let target = bench.mapped(65536, SRC | DST);
-    let (_, buffers) = writers(&mut bench, 2);
+    let mut fixture = CommandFixture::simple();
+    let target = fixture.mapped(65536, SRC | DST);
+    let (_, buffers) = writers(&mut fixture, 2);
     let [slow, quick] = buffers[..] else {
         panic!("two command buffers");
     };
     for (commands, times, word) in [(slow, 1000, 1), (quick, 1, 2)] {
-        let device = bench.device();
+        let device = fixture.device();
         unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
         for _ in 0..times {
             unsafe { device.cmd_fill_buffer(commands, target.buffer, 0, 65536, word) };
@@ -490,26 +482,26 @@ fn one_submission_ends_before_the_next_starts_whoever_runs_them() {
         unsafe { device.end_command_buffer(commands) }.unwrap();
     }
     for _ in 0..4 {
-        bench.gpu.hold_submissions(true);
+        fixture.gpu.hold_submissions(true);
         for commands in [slow, quick] {
-            submit_with(&bench, &[], &[commands], &[], vk::Fence::null()).unwrap();
+            submit_with(&fixture, &[], &[commands], &[], vk::Fence::null()).unwrap();
         }
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| bench.gpu.run_pending());
+                scope.spawn(|| fixture.gpu.run_pending());
             }
         });
         assert_eq!(target.read(), [2, 0, 0, 0].repeat(16384));
     }
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_wait_takes_over_what_a_submitting_thread_leaves_held() {
-    let mut bench = Bench::simple();
-    let (_target, buffers) = writers(&mut bench, 200);
-    let (device, queue) = (bench.device(), bench.gpu.queue());
-    let gpu = &bench.gpu;
+    let mut fixture = CommandFixture::simple();
+    let (_target, buffers) = writers(&mut fixture, 200);
+    let (device, queue) = (fixture.device(), fixture.gpu.queue());
+    let gpu = &fixture.gpu;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for &commands in &buffers {
@@ -525,60 +517,60 @@ fn a_wait_takes_over_what_a_submitting_thread_leaves_held() {
         }
     });
     unsafe { device.queue_wait_idle(queue) }.unwrap();
-    assert_eq!(bench.gpu.pending_submissions(), 0);
-    bench.expect_silence();
+    assert_eq!(fixture.gpu.pending_submissions(), 0);
+    fixture.expect_silence();
 }
 
 #[test]
 fn the_second_form_reports_wrong_command_buffers_by_its_own_names() {
-    let bench = Bench::simple();
+    let fixture = CommandFixture::simple();
     let none = vk::Fence::null();
-    assert!(submit2_with(&bench, &[], &[bench.commands], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit2-commandBuffer-03874");
-    bench.begin();
-    bench.end();
-    assert!(submit2_with(&bench, &[], &[bench.commands; 2], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit2-commandBuffer-03875");
-    assert!(submit_with(&bench, &[], &[bench.commands; 2], &[], none).is_err());
-    bench.expect("VUID-vkQueueSubmit-pCommandBuffers-00071");
-    submit2_with(&bench, &[], &[bench.commands], &[], none).unwrap();
-    bench.expect_silence();
+    assert!(submit2_with(&fixture, &[], &[fixture.commands], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit2-commandBuffer-03874");
+    fixture.begin();
+    fixture.end();
+    assert!(submit2_with(&fixture, &[], &[fixture.commands; 2], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit2-commandBuffer-03875");
+    assert!(submit_with(&fixture, &[], &[fixture.commands; 2], &[], none).is_err());
+    fixture.expect("VUID-vkQueueSubmit-pCommandBuffers-00071");
+    submit2_with(&fixture, &[], &[fixture.commands], &[], none).unwrap();
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_command_buffer_for_simultaneous_use_is_in_flight_twice() {
-    let mut bench = Bench::simple();
-    let target = bench.mapped(8, SRC | DST);
+    let mut fixture = CommandFixture::simple();
+    let target = fixture.mapped(8, SRC | DST);
     let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
-    unsafe { bench.device().begin_command_buffer(bench.commands, &info) }.unwrap();
-    unsafe { bench.device().cmd_fill_buffer(bench.commands, target.buffer, 0, 4, u32::MAX) };
-    bench.end();
-    bench.gpu.hold_submissions(true);
-    submit_with(&bench, &[], &[bench.commands; 2], &[], vk::Fence::null()).unwrap();
-    submit_with(&bench, &[], &[bench.commands], &[], vk::Fence::null()).unwrap();
-    assert_eq!(bench.gpu.pending_submissions(), 2);
-    unsafe { bench.device().queue_wait_idle(bench.gpu.queue()) }.unwrap();
-    assert_eq!(bench.gpu.pending_submissions(), 0);
+    unsafe { fixture.device().begin_command_buffer(fixture.commands, &info) }.unwrap();
+    unsafe { fixture.device().cmd_fill_buffer(fixture.commands, target.buffer, 0, 4, u32::MAX) };
+    fixture.end();
+    fixture.gpu.hold_submissions(true);
+    submit_with(&fixture, &[], &[fixture.commands; 2], &[], vk::Fence::null()).unwrap();
+    submit_with(&fixture, &[], &[fixture.commands], &[], vk::Fence::null()).unwrap();
+    assert_eq!(fixture.gpu.pending_submissions(), 2);
+    unsafe { fixture.device().queue_wait_idle(fixture.gpu.queue()) }.unwrap();
+    assert_eq!(fixture.gpu.pending_submissions(), 0);
     assert_eq!(target.read()[..4], [255; 4]);
-    bench.expect_silence();
+    fixture.expect_silence();
 }
 
 #[test]
 fn a_submission_that_breaks_a_rule_changes_nothing() {
-    let bench = Bench::simple();
-    let (binary, counter) = (semaphore(&bench), timeline_from(&bench, 0));
-    let done = fence(&bench);
-    bench.begin();
+    let fixture = CommandFixture::simple();
+    let (binary, counter) = (semaphore(&fixture), timeline_from(&fixture, 0));
+    let done = fence(&fixture);
+    fixture.begin();
     // The command buffer is not executable, so nothing of this happens.
     let signals = [(binary, 0), (counter, 1)];
-    assert!(submit_with(&bench, &[], &[bench.commands], &signals, done).is_err());
-    bench.expect("VUID-vkQueueSubmit-pCommandBuffers-00070");
-    assert_eq!((value(&bench, counter), bench.gpu.pending_submissions()), (0, 0));
-    bench.end();
-    submit_with(&bench, &[], &[bench.commands], &signals, done).unwrap();
-    unsafe { bench.device().wait_for_fences(&[done], true, FOR_EVER) }.unwrap();
-    destroy(&bench, &[done], &[binary, counter]);
-    bench.expect_silence();
+    assert!(submit_with(&fixture, &[], &[fixture.commands], &signals, done).is_err());
+    fixture.expect("VUID-vkQueueSubmit-pCommandBuffers-00070");
+    assert_eq!((value(&fixture, counter), fixture.gpu.pending_submissions()), (0, 0));
+    fixture.end();
+    submit_with(&fixture, &[], &[fixture.commands], &signals, done).unwrap();
+    unsafe { fixture.device().wait_for_fences(&[done], true, FOR_EVER) }.unwrap();
+    destroy(&fixture, &[done], &[binary, counter]);
+    fixture.expect_silence();
 }
 
 #[test]

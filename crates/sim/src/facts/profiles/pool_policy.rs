@@ -34,7 +34,7 @@ bitflags::bitflags! {
         /// from it. Intel's driver 31.0.101.4502 for Windows does so. Policies that count no sets hide it.
         const SET_COUNT_SURVIVES_RESET = 1;
         /// A pool from which sets were freed answers `VK_ERROR_FRAGMENTED_POOL` from the 129th allocation since its
-        /// creation or its last reset on, however much room it has. Drivers for Mali GPUs do so.
+        /// creation or its last reset on, however much capacity it has left. Drivers for Mali GPUs do so.
         const FRAGMENTS = 2;
         /// `vkResetDescriptorPool` drops the memory of the sets that it frees, and only the pool's destruction gives it
         /// back; sets that are freed one by one lose nothing. Drivers 512.597 to 512.671 for Adreno 730 do so. It shows

@@ -20,7 +20,7 @@ use crate::objects::state::DeviceState;
 /// The bindings of a command buffer at one command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bindings {
-    points: BTreeMap<vk::PipelineBindPoint, BTreeMap<u32, Slot>>,
+    points: BTreeMap<vk::PipelineBindPoint, BTreeMap<u32, SetSlot>>,
     constants: Constants,
     /// The addresses of the descriptor buffers.
     descriptor_buffers: Vec<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Bindings {
 
 /// The binding at one set number.
 #[derive(Debug, Clone)]
-struct Slot {
+struct SetSlot {
     /// The layout of the command that bound it, or disturbed it.
     layout: Arc<PipelineLayout>,
     bound: Option<Bound>,
@@ -113,7 +113,7 @@ impl Bindings {
                 };
                 contents.apply(changes);
                 let bound = Some(Bound::Pushed(contents));
-                slots.insert(*set, Slot { layout: Arc::clone(layout), bound });
+                slots.insert(*set, SetSlot { layout: Arc::clone(layout), bound });
             }
             Command::PushConstants { layout, offset, bytes } => self.constants.push(layout, *offset, bytes),
             Command::BindDescriptorBuffers { buffers } => {
@@ -153,7 +153,7 @@ impl Bindings {
         let last = first.saturating_add(narrow(sets.len()).saturating_sub(1));
         let slots = self.disturb(point, layout, first, last);
         for (number, bound) in (first..).zip(sets) {
-            slots.insert(number, Slot { layout: Arc::clone(layout), bound });
+            slots.insert(number, SetSlot { layout: Arc::clone(layout), bound });
         }
     }
 
@@ -165,11 +165,11 @@ impl Bindings {
         layout: &Arc<PipelineLayout>,
         first: u32,
         last: u32,
-    ) -> &mut BTreeMap<u32, Slot> {
+    ) -> &mut BTreeMap<u32, SetSlot> {
         let slots = self.points.entry(point).or_default();
         for number in 0..first {
             if slots.get(&number).is_none_or(|slot| !slot.layout.compatible(layout, number)) {
-                slots.insert(number, Slot { layout: Arc::clone(layout), bound: None });
+                slots.insert(number, SetSlot { layout: Arc::clone(layout), bound: None });
             }
         }
         if slots.get(&last).is_none_or(|slot| !slot.layout.compatible(layout, last)) {

@@ -17,7 +17,7 @@ pub(crate) struct Attached {
 
 /// Which attachment one is: a color has a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum AttachmentSlot {
     Color(usize),
     Depth,
     Stencil,
@@ -25,7 +25,7 @@ pub(crate) enum Slot {
 
 #[derive(Clone)]
 pub(crate) struct Attachment {
-    pub(crate) slot: Slot,
+    pub(crate) slot: AttachmentSlot,
     pub(crate) to: Attached,
     pub(crate) load: vk::AttachmentLoadOp,
     pub(crate) store: vk::AttachmentStoreOp,

@@ -1,10 +1,10 @@
 //! Layouts, pools, sets, templates and samplers.
 
+pub(crate) mod capacity;
 pub(crate) mod contents;
 pub(crate) mod features;
 pub(crate) mod names;
 pub(crate) mod policy;
-pub(crate) mod room;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 
 use crate::facts::arithmetic::index;
+use crate::objects::descriptors::capacity::{PoolCapacity, Taken};
 use crate::objects::descriptors::contents::Contents;
 use crate::objects::descriptors::names::is_dynamic;
-use crate::objects::descriptors::room::{PoolCapacity, Taken};
 use crate::objects::host::HostBytes;
 use crate::objects::state::DeviceState;
 
@@ -163,7 +163,7 @@ pub(crate) struct Sampler {
 /// A `VkDescriptorPool`.
 pub(crate) struct Pool {
     pub(crate) flags: PoolFlags,
-    pub(crate) room: PoolCapacity,
+    pub(crate) capacity: PoolCapacity,
     pub(crate) sets: BTreeSet<vk::DescriptorSet>,
     /// Sets that were allocated, and sets that were freed, since the pool was created or reset.
     pub(crate) allocated: u64,

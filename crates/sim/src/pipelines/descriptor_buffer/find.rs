@@ -87,7 +87,7 @@ fn decode(
 ) -> Result<Meaning, Broken> {
     refuse_if!(bytes.iter().all(|&byte| byte == 0) => "SUBLET-descriptor-unwritten",
         "nothing was written there");
-    // In a binding with several types, a descriptor may be shorter than its room.
+    // In a binding with several types, a descriptor may be shorter than its space.
     let mut sizes: Vec<_> = shape.mutable.iter().filter_map(|&kind| limits.size(kind)).collect();
     sizes.push(bytes.len());
     let found = sizes.into_iter().find_map(|size| state.descriptor_bytes.decode(bytes.get(..size)?));

@@ -25,7 +25,7 @@ const INLINE_ALIGNMENT: u64 = 16;
 impl BindingShape {
     /// The shape of a binding of a set layout.
     pub(crate) fn new(limits: &DescriptorBufferLimits, number: u32, binding: &Binding) -> Self {
-        // A mutable descriptor has room for its largest type.
+        // A mutable descriptor has space for its largest type.
         let mutable = binding.mutable.iter().filter_map(|&kind| limits.size(kind)).max();
         let bytes = limits.size(binding.kind).or(mutable).unwrap_or(1);
         let variable = binding.flags.contains(vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT);
@@ -52,7 +52,7 @@ impl SetPlaces {
     }
 
     /// Vulkan leaves the order to the driver. This one goes backwards, so that a program cannot rely on the order of
-    /// the binding numbers. It keeps bytes of its own in front, so that a program cannot rely on a first offset of 0. A
+    /// the binding numbers. It keeps bytes of its own at the start, so that a program cannot rely on a first offset of 0. A
     /// binding with a variable count is the last, as Vulkan demands.
     pub(crate) fn new(limits: &DescriptorBufferLimits, bindings: &[BindingShape]) -> Self {
         let mut ordered = bindings.to_vec();

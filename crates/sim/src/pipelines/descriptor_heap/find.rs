@@ -9,7 +9,7 @@ use crate::facts::ffi::resource_type as resource;
 use crate::facts::profiles::DescriptorHeapLimits;
 use crate::objects::descriptor_table::Meaning;
 use crate::objects::descriptors::names::buffer_needs;
-use crate::objects::heaps::{HeapBinding, HeapImage, Index, Mapping, Place, SamplerState, Source};
+use crate::objects::heaps::{HeapBinding, HeapImage, HeapPlace, Index, Mapping, SamplerState, Source};
 use crate::objects::state::{Bytes, Device, DeviceState};
 
 /// The kind of descriptor that a shader requests.
@@ -306,7 +306,7 @@ fn no_record<T>() -> Result<T, Broken> {
 }
 
 /// The byte offset in a heap.
-fn offset_of(place: &Place, index: u32, element: u32) -> u64 {
+fn offset_of(place: &HeapPlace, index: u32, element: u32) -> u64 {
     let product = |count: u32, stride: u32| u64::from(count) * u64::from(stride);
     let sum = u64::from(place.offset).saturating_add(product(index, place.index_stride));
     sum.saturating_add(product(element, place.array_stride))

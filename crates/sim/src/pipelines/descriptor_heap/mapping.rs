@@ -9,7 +9,7 @@ use crate::facts::chain;
 use crate::facts::ffi;
 use crate::facts::ffi::{mapping_source as source, resource_type as resource};
 use crate::facts::profiles::DescriptorHeapLimits;
-use crate::objects::heaps::{Index, Mapping, Place, SamplerState, Source};
+use crate::objects::heaps::{HeapPlace, Index, Mapping, SamplerState, Source};
 
 /// The mappings in the chain of a stage, or the rule that they break. Empty if there are none.
 ///
@@ -66,7 +66,7 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
         Source::Heap { place, sampler, embedded, combined: combined != vk::FALSE }
     };
     let place =
-        |offset, index, index_stride, array_stride| Place { offset, index, index_stride, array_stride };
+        |offset, index, index_stride, array_stride| HeapPlace { offset, index, index_stride, array_stride };
     // Structures that have the same fields and no common type.
     macro_rules! indexed {
         ($data:ident, $one:expr, $other:expr) => {
@@ -291,13 +291,13 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
     }
 }
 
-/// Checks that offsets and strides suit descriptors of the types. A mask of all types does not tell what the shader
+/// Checks that offsets and strides suit descriptors of the types. A mask of all types does not show what the shader
 /// has.
 fn check_places(
     limits: &DescriptorHeapLimits,
     mask: u32,
-    place: &Place,
-    sampler: &Place,
+    place: &HeapPlace,
+    sampler: &HeapPlace,
 ) -> Result<(), Broken> {
     if mask == resource::ALL {
         return Ok(());

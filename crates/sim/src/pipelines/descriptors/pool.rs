@@ -14,7 +14,7 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
 use crate::objects::descriptors::Pool;
-use crate::objects::descriptors::room::PoolCapacity;
+use crate::objects::descriptors::capacity::PoolCapacity;
 use crate::objects::entry::checked;
 use crate::objects::host;
 use crate::objects::host::{HostBytes, destroys};
@@ -59,7 +59,7 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
     let inline = inline.map_or(0, |inline| inline.max_inline_uniform_block_bindings);
     Ok(Pool {
         flags: info.flags,
-        room: PoolCapacity::new(info.max_sets, sizes, &lists, inline),
+        capacity: PoolCapacity::new(info.max_sets, sizes, &lists, inline),
         sets: BTreeSet::new(),
         allocated: 0,
         freed: 0,
@@ -102,9 +102,9 @@ pub(crate) unsafe extern "system" fn create(
             Err(error) => return Ok(error),
         };
         let mut state = device.state.lock();
-        if pool.updates_after_bind() && !state.take_after_bind(device, pool.room.capacity()) {
+        if pool.updates_after_bind() && !state.take_after_bind(device, pool.capacity.descriptors()) {
             drop(state);
-            // SAFETY: as above; the object was never in the books.
+            // SAFETY: as above; the object was never inserted.
             unsafe { host::give_back(callbacks, pool.host) };
             return Ok(vk::Result::ERROR_FRAGMENTATION);
         }
@@ -159,7 +159,7 @@ destroys! {
         }
         state.forget_sets(&found.sets);
         if found.updates_after_bind() {
-            state.descriptors.update_after_bind -= found.room.capacity();
+            state.descriptors.update_after_bind -= found.capacity.descriptors();
         }
         device.hub.descriptors.end_leak(found.leaked);
         Some(found.host)
@@ -184,7 +184,7 @@ pub(crate) unsafe extern "system" fn reset(
         if let Some(found) = state.descriptors.pools.get_mut(&pool) {
             let keeps_count = quirks.contains(DescriptorQuirk::SET_COUNT_SURVIVES_RESET)
                 && !found.flags.contains(Flags::FREE_DESCRIPTOR_SET);
-            found.room.reset(!keeps_count);
+            found.capacity.reset(!keeps_count);
             found.allocated = 0;
             found.freed = 0;
             sets = std::mem::take(&mut found.sets);

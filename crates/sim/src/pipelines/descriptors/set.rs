@@ -13,8 +13,8 @@ use crate::facts::arithmetic::{index, narrow, widen};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::profiles::pool_policy::DescriptorQuirk;
+use crate::objects::descriptors::capacity::{Need, Taken};
 use crate::objects::descriptors::contents::Contents;
-use crate::objects::descriptors::room::{Need, Taken};
 use crate::objects::descriptors::{Pool, Set, SetLayout};
 use crate::objects::entry::checked;
 use crate::objects::state::{Device, DeviceState};
@@ -105,7 +105,7 @@ enum Refusal {
     Broken(Broken),
 }
 
-/// Takes the room for all sets, or for none.
+/// Takes the parts for all sets, or none.
 fn take_room(device: &Device, pool: &mut Pool, wanted: &[RequestedSet]) -> Result<Vec<Taken>, Refusal> {
     let behaviour = &device.hub.descriptors;
     let fragments = behaviour.quirks.contains(DescriptorQuirk::FRAGMENTS);
@@ -115,15 +115,15 @@ fn take_room(device: &Device, pool: &mut Pool, wanted: &[RequestedSet]) -> Resul
     let mut all = Vec::with_capacity(wanted.len());
     let mut past = 0;
     for set in wanted {
-        let has_set = pool.room.has_set();
-        match pool.room.take(&Need::of(&set.layout, set.variable), behaviour.policy) {
+        let has_set = pool.capacity.has_set();
+        match pool.capacity.take(&Need::of(&set.layout, set.variable), behaviour.policy) {
             Some((taken, over)) => {
                 past += over;
                 all.push(taken);
             }
             None => {
                 for taken in &all {
-                    pool.room.give_back(taken);
+                    pool.capacity.give_back(taken);
                 }
                 return Err(refusal(device, has_set));
             }
@@ -188,7 +188,7 @@ pub(crate) unsafe extern "system" fn allocate(
 unsafe fn write_handles(handles: &[vk::DescriptorSet], out: *mut vk::DescriptorSet) {
     let mut count = narrow(handles.len());
     if !out.is_null() {
-        // SAFETY: `count` is a local; the promise of `write_handles`: `out` has room for as many handles.
+        // SAFETY: `count` is a local; the promise of `write_handles`: `out` has space for as many handles.
         let _ = unsafe { chain::list(handles, &raw mut count, out) };
     }
 }
@@ -284,7 +284,7 @@ pub(crate) unsafe extern "system" fn free(
             if let (Some(set), Some(pool)) = (set, descriptors.pools.get_mut(&pool)) {
                 pool.sets.remove(&handle);
                 pool.freed += 1;
-                pool.room.give_back(&set.taken);
+                pool.capacity.give_back(&set.taken);
             }
         }
         Ok(vk::Result::SUCCESS)

@@ -365,7 +365,7 @@ unsafe extern "system" fn cache_data(
             return vk::Result::INCOMPLETE;
         }
         *size = data.len();
-        // SAFETY: there is room for `*pDataSize` bytes (VUID-vkGetPipelineCacheData-pData-parameter), which is enough.
+        // SAFETY: the pointer has `*pDataSize` bytes (VUID-vkGetPipelineCacheData-pData-parameter), which is enough.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p_data.cast(), data.len()) };
         vk::Result::SUCCESS
     })

@@ -85,7 +85,7 @@ impl Picture {
 }
 
 fn write_image(
-    bench: &Bench,
+    fixture: &KernelFixture,
     set: vk::DescriptorSet,
     binding: u32,
     kind: Type,
@@ -95,7 +95,7 @@ fn write_image(
     let infos =
         [vk::DescriptorImageInfo { sampler: vk::Sampler::null(), image_view: view, image_layout: layout }];
     let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding).descriptor_type(kind);
-    unsafe { bench.device().update_descriptor_sets(&[write.image_info(&infos)], &[]) };
+    unsafe { fixture.device().update_descriptor_sets(&[write.image_info(&infos)], &[]) };
 }
 
 /// A dispatch writes an image, and, after a barrier with these accesses, another one reads it with this layout. Then it
@@ -104,13 +104,14 @@ fn written_and_read(
     accesses: (vk::AccessFlags, vk::AccessFlags),
     read_in: Layout,
 ) -> (Vec<u8>, Vec<&'static str>) {
-    let bench = Bench::of(Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build());
-    let device = bench.device();
+    let fixture =
+        KernelFixture::of(Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build());
+    let device = fixture.device();
     let set_layout =
-        bench.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_IMAGE, 1), (Type::SAMPLED_IMAGE, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let (write, read) = (bench.pipeline(layout, c"write"), bench.pipeline(layout, c"read"));
-    bench.gpu.set_kernel("write", |kernel| {
+        fixture.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_IMAGE, 1), (Type::SAMPLED_IMAGE, 1)]);
+    let layout = fixture.layout(&[set_layout]);
+    let (write, read) = (fixture.pipeline(layout, c"write"), fixture.pipeline(layout, c"read"));
+    fixture.gpu.set_kernel("write", |kernel| {
         let image = kernel.texels(0, 0, 0);
         assert_eq!((image.levels(), image.layers(), image.extent(0)), (1, 2, [4, 2, 1]));
         assert_eq!(image.extent(1), [0; 3]);
@@ -118,21 +119,21 @@ fn written_and_read(
             image.write(0, 1, [x, y, 0], &[u8::try_from(x).unwrap(), u8::try_from(y).unwrap()]);
         }
     });
-    bench.gpu.set_kernel("read", |kernel| {
+    fixture.gpu.set_kernel("read", |kernel| {
         let image = kernel.texels(0, 1, 0);
         assert_eq!(image.read(0, 1, [3, 1, 0]), [3, 1]);
     });
     let picture = Picture::new(device);
-    let down = bench.buffer(16, Usage::TRANSFER_DST);
-    let (pool, set) = set(&bench, set_layout, &[Type::STORAGE_IMAGE, Type::SAMPLED_IMAGE]);
-    write_image(&bench, set, 0, Type::STORAGE_IMAGE, picture.view, Layout::GENERAL);
-    write_image(&bench, set, 1, Type::SAMPLED_IMAGE, picture.view, read_in);
-    bench.run(|commands| {
+    let down = fixture.buffer(16, Usage::TRANSFER_DST);
+    let (pool, set) = set(&fixture, set_layout, &[Type::STORAGE_IMAGE, Type::SAMPLED_IMAGE]);
+    write_image(&fixture, set, 0, Type::STORAGE_IMAGE, picture.view, Layout::GENERAL);
+    write_image(&fixture, set, 1, Type::SAMPLED_IMAGE, picture.view, read_in);
+    fixture.run(|commands| {
         let (none, shader) = (vk::AccessFlags::empty(), vk::AccessFlags::SHADER_WRITE);
         picture.barrier(device, commands, (Layout::UNDEFINED, Layout::GENERAL), (none, shader));
-        dispatch(&bench, commands, write, layout, set, &[]);
+        dispatch(&fixture, commands, write, layout, set, &[]);
         picture.barrier(device, commands, (Layout::GENERAL, Layout::SHADER_READ_ONLY_OPTIMAL), accesses);
-        dispatch(&bench, commands, read, layout, set, &[]);
+        dispatch(&fixture, commands, read, layout, set, &[]);
         let (from, to) = (Layout::SHADER_READ_ONLY_OPTIMAL, Layout::TRANSFER_SRC_OPTIMAL);
         picture.barrier(device, commands, (from, to), (none, vk::AccessFlags::TRANSFER_READ));
         let region = vk::BufferImageCopy {
@@ -147,10 +148,10 @@ fn written_and_read(
         };
         unsafe { device.cmd_copy_image_to_buffer(commands, picture.image, to, down.handle, &[region]) };
     });
-    let (texels, reports) = (bench.bytes(down, 16), bench.reports());
+    let (texels, reports) = (fixture.bytes(down, 16), fixture.reports());
     picture.destroy(device);
     unsafe { device.destroy_descriptor_pool(pool, None) };
-    bench.end();
+    fixture.end();
     (texels, reports)
 }
 
@@ -181,13 +182,13 @@ fn an_image_is_in_the_layout_of_its_descriptor() {
 
 #[test]
 fn texels_outside_of_the_view_are_reported() {
-    let bench = Bench::new("nvidia-h200");
-    let device = bench.device();
+    let fixture = KernelFixture::new("nvidia-h200");
+    let device = fixture.device();
     let kinds = [Type::STORAGE_IMAGE, Type::SAMPLED_IMAGE, Type::STORAGE_BUFFER];
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &kinds.map(|kind| (kind, 1)));
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"wrong");
-    bench.gpu.set_kernel("wrong", |kernel| {
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &kinds.map(|kind| (kind, 1)));
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"wrong");
+    fixture.gpu.set_kernel("wrong", |kernel| {
         let (stored, sampled) = (kernel.texels(0, 0, 0), kernel.texels(0, 1, 0));
         assert!(stored.read(0, 0, [4, 0, 0]).is_empty());
         assert!(stored.read(1, 0, [0; 3]).is_empty());
@@ -200,21 +201,21 @@ fn texels_outside_of_the_view_are_reported() {
         assert!(none.read(0, 0, [0; 3]).is_empty());
     });
     let picture = Picture::new(device);
-    let buffer = bench.buffer(16, Usage::STORAGE_BUFFER);
-    let (pool, set) = set(&bench, set_layout, &kinds);
-    write_image(&bench, set, 0, kinds[0], picture.view, Layout::GENERAL);
-    write_image(&bench, set, 1, kinds[1], picture.view, Layout::GENERAL);
-    write_buffer(&bench, set, 2, kinds[2], (buffer.handle, 0, 16));
-    bench.run(|commands| {
+    let buffer = fixture.buffer(16, Usage::STORAGE_BUFFER);
+    let (pool, set) = set(&fixture, set_layout, &kinds);
+    write_image(&fixture, set, 0, kinds[0], picture.view, Layout::GENERAL);
+    write_image(&fixture, set, 1, kinds[1], picture.view, Layout::GENERAL);
+    write_buffer(&fixture, set, 2, kinds[2], (buffer.handle, 0, 16));
+    fixture.run(|commands| {
         let none = vk::AccessFlags::empty();
         picture.barrier(device, commands, (Layout::UNDEFINED, Layout::GENERAL), (none, none));
-        dispatch(&bench, commands, pipeline, layout, set, &[]);
+        dispatch(&fixture, commands, pipeline, layout, set, &[]);
     });
     let outside = "SUBLET-descriptor-range";
     let expected =
         [outside, outside, outside, outside, "SUBLET-descriptor-read-only", "SUBLET-descriptor-type"];
-    assert_eq!(bench.reports(), expected);
+    assert_eq!(fixture.reports(), expected);
     picture.destroy(device);
     unsafe { device.destroy_descriptor_pool(pool, None) };
-    bench.end();
+    fixture.end();
 }

@@ -6,7 +6,7 @@
     reason = "every block calls the simulated device, whose rules are what is tested"
 )]
 
-pub(crate) mod bench;
+pub(crate) mod fixture;
 mod images;
 mod pipelines;
 
@@ -16,27 +16,27 @@ use vk::BufferUsageFlags as Usage;
 use vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use vk::DescriptorType as Type;
 
-use self::bench::{Bench, Buffer, POINT, STAGE};
+use self::fixture::{Buffer, KernelFixture, POINT, STAGE};
 use super::*;
 use crate::Gpu;
 use crate::facts::profiles::Profile;
 
 /// A set of a pool of its own.
 fn set(
-    bench: &Bench,
+    fixture: &KernelFixture,
     layout: vk::DescriptorSetLayout,
     kinds: &[Type],
 ) -> (vk::DescriptorPool, vk::DescriptorSet) {
     let sizes: Vec<_> = kinds.iter().map(|&ty| vk::DescriptorPoolSize { ty, descriptor_count: 8 }).collect();
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    let pool = unsafe { bench.device().create_descriptor_pool(&info, None) }.unwrap();
+    let pool = unsafe { fixture.device().create_descriptor_pool(&info, None) }.unwrap();
     let layouts = [layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-    (pool, unsafe { bench.device().allocate_descriptor_sets(&info) }.unwrap()[0])
+    (pool, unsafe { fixture.device().allocate_descriptor_sets(&info) }.unwrap()[0])
 }
 
 fn write_buffer(
-    bench: &Bench,
+    fixture: &KernelFixture,
     set: vk::DescriptorSet,
     binding: u32,
     kind: Type,
@@ -44,19 +44,19 @@ fn write_buffer(
 ) {
     let infos = [vk::DescriptorBufferInfo { buffer: buffer.0, offset: buffer.1, range: buffer.2 }];
     let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding).descriptor_type(kind);
-    unsafe { bench.device().update_descriptor_sets(&[write.buffer_info(&infos)], &[]) };
+    unsafe { fixture.device().update_descriptor_sets(&[write.buffer_info(&infos)], &[]) };
 }
 
 /// Binds a pipeline and a set, and dispatches one workgroup.
 fn dispatch(
-    bench: &Bench,
+    fixture: &KernelFixture,
     commands: vk::CommandBuffer,
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
     set: vk::DescriptorSet,
     dynamic: &[u32],
 ) {
-    let device = bench.device();
+    let device = fixture.device();
     unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
     unsafe { device.cmd_bind_descriptor_sets(commands, POINT, layout, 0, &[set], dynamic) };
     unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
@@ -70,66 +70,66 @@ fn copy(kernel: &mut Kernel<'_>) {
 
 const UNIFORM_AND_STORAGE: [(Type, u32); 2] = [(Type::UNIFORM_BUFFER, 1), (Type::STORAGE_BUFFER, 1)];
 
-fn uniform_and_storage(bench: &Bench) -> (Buffer, Buffer) {
-    (bench.buffer(256, Usage::UNIFORM_BUFFER), bench.buffer(256, Usage::STORAGE_BUFFER))
+fn uniform_and_storage(fixture: &KernelFixture) -> (Buffer, Buffer) {
+    (fixture.buffer(256, Usage::UNIFORM_BUFFER), fixture.buffer(256, Usage::STORAGE_BUFFER))
 }
 
 #[test]
 fn a_shader_reads_and_writes_through_a_set() {
-    let bench = Bench::new("nvidia-h200");
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &UNIFORM_AND_STORAGE);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"copy");
-    let (from, to) = uniform_and_storage(&bench);
-    let (pool, set) = set(&bench, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER]);
-    write_buffer(&bench, set, 0, Type::UNIFORM_BUFFER, (from.handle, 64, 16));
-    write_buffer(&bench, set, 1, Type::STORAGE_BUFFER, (to.handle, 16, vk::WHOLE_SIZE));
-    bench.gpu.set_kernel("copy", |kernel| {
+    let fixture = KernelFixture::new("nvidia-h200");
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &UNIFORM_AND_STORAGE);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"copy");
+    let (from, to) = uniform_and_storage(&fixture);
+    let (pool, set) = set(&fixture, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER]);
+    write_buffer(&fixture, set, 0, Type::UNIFORM_BUFFER, (from.handle, 64, 16));
+    write_buffer(&fixture, set, 1, Type::STORAGE_BUFFER, (to.handle, 16, vk::WHOLE_SIZE));
+    fixture.gpu.set_kernel("copy", |kernel| {
         assert_eq!((kernel.buffer(0, 0, 0).len(), kernel.buffer(0, 1, 0).len()), (16, 240));
         copy(kernel);
     });
-    bench.write(from, 64, &[1, 2, 3, 4]);
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
-    assert_eq!(bench.bytes(to, 20)[16..], [1, 2, 3, 4]);
-    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
-    bench.end();
+    fixture.write(from, 64, &[1, 2, 3, 4]);
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
+    assert_eq!(fixture.bytes(to, 20)[16..], [1, 2, 3, 4]);
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    fixture.end();
 }
 
 #[test]
 fn a_dynamic_offset_is_added() {
-    let bench = Bench::new("nvidia-h200");
+    let fixture = KernelFixture::new("nvidia-h200");
     let kinds = [Type::UNIFORM_BUFFER_DYNAMIC, Type::STORAGE_BUFFER_DYNAMIC];
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &kinds.map(|kind| (kind, 1)));
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"copy");
-    let (from, to) = uniform_and_storage(&bench);
-    let (pool, set) = set(&bench, set_layout, &kinds);
-    write_buffer(&bench, set, 0, kinds[0], (from.handle, 64, 16));
-    write_buffer(&bench, set, 1, kinds[1], (to.handle, 16, 16));
-    bench.gpu.set_kernel("copy", copy);
-    bench.write(from, 128, &[5, 6, 7, 8]);
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[64, 32]));
-    assert_eq!(bench.bytes(to, 52)[48..], [5, 6, 7, 8]);
-    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
-    bench.end();
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &kinds.map(|kind| (kind, 1)));
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"copy");
+    let (from, to) = uniform_and_storage(&fixture);
+    let (pool, set) = set(&fixture, set_layout, &kinds);
+    write_buffer(&fixture, set, 0, kinds[0], (from.handle, 64, 16));
+    write_buffer(&fixture, set, 1, kinds[1], (to.handle, 16, 16));
+    fixture.gpu.set_kernel("copy", copy);
+    fixture.write(from, 128, &[5, 6, 7, 8]);
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[64, 32]));
+    assert_eq!(fixture.bytes(to, 52)[48..], [5, 6, 7, 8]);
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    fixture.end();
 }
 
 #[test]
 fn a_shader_sees_push_descriptors_and_push_constants() {
-    let bench = Bench::new("nvidia-h200");
-    let set_layout = bench.set_layout(LayoutFlags::PUSH_DESCRIPTOR_KHR, &UNIFORM_AND_STORAGE);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"add");
-    let (from, to) = uniform_and_storage(&bench);
-    bench.gpu.set_kernel("add", |kernel| {
+    let fixture = KernelFixture::new("nvidia-h200");
+    let set_layout = fixture.set_layout(LayoutFlags::PUSH_DESCRIPTOR_KHR, &UNIFORM_AND_STORAGE);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"add");
+    let (from, to) = uniform_and_storage(&fixture);
+    fixture.gpu.set_kernel("add", |kernel| {
         let mut constant = [0; 4];
         kernel.read_push_constants(4, &mut constant);
         let sum = kernel.buffer(0, 0, 0).read_u32(0) + u32::from_le_bytes(constant);
         kernel.buffer(0, 1, 0).write_u32(0, sum);
     });
-    bench.write(from, 0, &30_u32.to_le_bytes());
-    let push = ash::khr::push_descriptor::Device::new(bench.gpu.instance(), bench.device());
-    bench.run(|commands| {
+    fixture.write(from, 0, &30_u32.to_le_bytes());
+    let push = ash::khr::push_descriptor::Device::new(fixture.gpu.instance(), fixture.device());
+    fixture.run(|commands| {
         let info =
             |buffer: Buffer| [vk::DescriptorBufferInfo { buffer: buffer.handle, offset: 0, range: 16 }];
         let infos = [info(from), info(to)];
@@ -139,42 +139,42 @@ fn a_shader_sees_push_descriptors_and_push_constants() {
         };
         let writes = [write(0, kinds[0], &infos[0]), write(1, kinds[1], &infos[1])];
         let constants = [0, 0, 0, 0, 12, 0, 0, 0];
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
         unsafe { push.cmd_push_descriptor_set(commands, POINT, layout, 0, &writes) };
-        unsafe { bench.device().cmd_push_constants(commands, layout, STAGE, 0, &constants) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
+        unsafe { fixture.device().cmd_push_constants(commands, layout, STAGE, 0, &constants) };
+        unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
     });
-    assert_eq!(bench.bytes(to, 4), 42_u32.to_le_bytes());
-    bench.end();
+    assert_eq!(fixture.bytes(to, 4), 42_u32.to_le_bytes());
+    fixture.end();
 }
 
 #[test]
 fn push_constants_that_nobody_pushed_are_reported() {
-    let bench = Bench::new("nvidia-h200");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"read");
-    bench.gpu.set_kernel("read", |kernel| {
+    let fixture = KernelFixture::new("nvidia-h200");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"read");
+    fixture.gpu.set_kernel("read", |kernel| {
         let mut constant = [9; 8];
         kernel.read_push_constants(0, &mut constant);
         assert_eq!(constant, [0; 8]);
     });
-    bench.dispatch(pipeline, |commands| {
-        unsafe { bench.device().cmd_push_constants(commands, layout, STAGE, 0, &[1; 4]) };
+    fixture.dispatch(pipeline, |commands| {
+        unsafe { fixture.device().cmd_push_constants(commands, layout, STAGE, 0, &[1; 4]) };
     });
-    assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-maintenance4-08602"]);
-    bench.end();
+    assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-maintenance4-08602"]);
+    fixture.end();
 }
 
 #[test]
 fn a_device_address_leads_to_its_buffer_and_no_further() {
-    let bench = Bench::new("nvidia-h200");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"fill");
-    let target = bench.buffer(64, Usage::STORAGE_BUFFER | Usage::SHADER_DEVICE_ADDRESS);
-    let other = bench.buffer(64, Usage::STORAGE_BUFFER | Usage::SHADER_DEVICE_ADDRESS);
+    let fixture = KernelFixture::new("nvidia-h200");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"fill");
+    let target = fixture.buffer(64, Usage::STORAGE_BUFFER | Usage::SHADER_DEVICE_ADDRESS);
+    let other = fixture.buffer(64, Usage::STORAGE_BUFFER | Usage::SHADER_DEVICE_ADDRESS);
     assert!(target.address != 0 && target.address.abs_diff(other.address) >= 64);
     let address = target.address;
-    bench.gpu.set_kernel("fill", move |kernel| {
+    fixture.gpu.set_kernel("fill", move |kernel| {
         let inside = kernel.memory(address + 16);
         assert_eq!(inside.len(), 48);
         inside.write(44, &[7; 4]);
@@ -182,26 +182,26 @@ fn a_device_address_leads_to_its_buffer_and_no_further() {
         assert_eq!(kernel.memory(address + 64).read_u32(0), 0);
         assert!(kernel.memory(0).is_empty());
     });
-    bench.dispatch(pipeline, |_| ());
-    assert_eq!(bench.bytes(target, 64)[56..], [0, 0, 0, 0, 7, 7, 7, 7]);
-    assert_eq!(bench.reports(), ["SUBLET-descriptor-range", "SUBLET-address", "SUBLET-address"]);
-    bench.end();
+    fixture.dispatch(pipeline, |_| ());
+    assert_eq!(fixture.bytes(target, 64)[56..], [0, 0, 0, 0, 7, 7, 7, 7]);
+    assert_eq!(fixture.reports(), ["SUBLET-descriptor-range", "SUBLET-address", "SUBLET-address"]);
+    fixture.end();
 }
 
 #[test]
 fn every_way_that_a_descriptor_can_be_wrong_is_a_report_and_reads_zeroes() {
-    let bench = Bench::new("nvidia-h200");
+    let fixture = KernelFixture::new("nvidia-h200");
     let kinds = [(Type::UNIFORM_BUFFER, 2), (Type::STORAGE_BUFFER, 1), (Type::SAMPLED_IMAGE, 1)];
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &kinds);
-    let layout = bench.layout(&[set_layout, set_layout]);
-    let pipeline = bench.pipeline(layout, c"wrong");
-    let (from, to) = uniform_and_storage(&bench);
-    bench.write(from, 0, &[1; 32]);
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &kinds);
+    let layout = fixture.layout(&[set_layout, set_layout]);
+    let pipeline = fixture.pipeline(layout, c"wrong");
+    let (from, to) = uniform_and_storage(&fixture);
+    fixture.write(from, 0, &[1; 32]);
     let (pool, set) =
-        set(&bench, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER, Type::SAMPLED_IMAGE]);
-    write_buffer(&bench, set, 0, Type::UNIFORM_BUFFER, (from.handle, 0, 16));
-    write_buffer(&bench, set, 1, Type::STORAGE_BUFFER, (to.handle, 0, 16));
-    bench.gpu.set_kernel("wrong", |kernel| {
+        set(&fixture, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER, Type::SAMPLED_IMAGE]);
+    write_buffer(&fixture, set, 0, Type::UNIFORM_BUFFER, (from.handle, 0, 16));
+    write_buffer(&fixture, set, 1, Type::STORAGE_BUFFER, (to.handle, 0, 16));
+    fixture.gpu.set_kernel("wrong", |kernel| {
         let zero = |set, binding, element| assert_eq!(kernel.buffer(set, binding, element).read_u32(0), 0);
         zero(0, 0, 1);
         zero(0, 2, 0);
@@ -216,8 +216,8 @@ fn every_way_that_a_descriptor_can_be_wrong_is_a_report_and_reads_zeroes() {
         uniform.write(0, &[2; 4]);
         assert!(vk::Handle::is_null(kernel.image(0, 0, 0)));
     });
-    let gone = bench.record(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
-    bench.submit(gone).unwrap();
+    let gone = fixture.record(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
+    fixture.submit(gone).unwrap();
     let expected = [
         "SUBLET-descriptor-unwritten",
         "SUBLET-descriptor-unwritten",
@@ -230,67 +230,67 @@ fn every_way_that_a_descriptor_can_be_wrong_is_a_report_and_reads_zeroes() {
         "SUBLET-descriptor-read-only",
         "SUBLET-descriptor-type",
     ];
-    assert_eq!(bench.reports(), expected);
-    assert_eq!(bench.bytes(from, 16), [1; 16]);
+    assert_eq!(fixture.reports(), expected);
+    assert_eq!(fixture.bytes(from, 16), [1; 16]);
     // A buffer that a descriptor describes is known to be gone only when a shader looks.
-    bench.gpu.set_kernel("wrong", |kernel| assert_eq!(kernel.buffer(0, 0, 0).read_u32(0), 0));
-    bench.destroy(from);
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
-    assert_eq!(bench.reports(), ["SUBLET-descriptor-destroyed"]);
-    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
-    bench.end();
+    fixture.gpu.set_kernel("wrong", |kernel| assert_eq!(kernel.buffer(0, 0, 0).read_u32(0), 0));
+    fixture.destroy(from);
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
+    assert_eq!(fixture.reports(), ["SUBLET-descriptor-destroyed"]);
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    fixture.end();
 }
 
 #[test]
 fn shaders_see_what_was_flushed_and_no_more() {
-    let bench = Bench::new("qualcomm-adreno-620");
-    let profile = bench.gpu.profile();
+    let fixture = KernelFixture::new("qualcomm-adreno-620");
+    let profile = fixture.gpu.profile();
     let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE;
     let kind = profile.types.iter().position(|kind| {
         kind.flags.contains(wanted) && !kind.flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
     });
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"look");
-    let device = bench.device();
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"look");
+    let device = fixture.device();
     let info = vk::BufferCreateInfo::default().size(256).usage(Usage::STORAGE_BUFFER);
     let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
     let info =
         vk::MemoryAllocateInfo::default().allocation_size(4096).memory_type_index(narrow(kind.unwrap()));
     let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
     unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
-    let (pool, set) = set(&bench, set_layout, &[Type::STORAGE_BUFFER]);
-    write_buffer(&bench, set, 0, Type::STORAGE_BUFFER, (buffer, 0, vk::WHOLE_SIZE));
+    let (pool, set) = set(&fixture, set_layout, &[Type::STORAGE_BUFFER]);
+    write_buffer(&fixture, set, 0, Type::STORAGE_BUFFER, (buffer, 0, vk::WHOLE_SIZE));
     let flags = vk::MemoryMapFlags::empty();
     let data = unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, flags) }.unwrap().cast::<u32>();
     unsafe { data.write(77) };
     let seen = Arc::new(AtomicU32::new(0));
     let store = Arc::clone(&seen);
-    bench
+    fixture
         .gpu
         .set_kernel("look", move |kernel| store.store(kernel.buffer(0, 0, 0).read_u32(0), Ordering::Relaxed));
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
     assert_eq!(seen.load(Ordering::Relaxed), 0);
     let range = [vk::MappedMemoryRange::default().memory(memory).size(vk::WHOLE_SIZE)];
     unsafe { device.flush_mapped_memory_ranges(&range) }.unwrap();
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
     assert_eq!(seen.load(Ordering::Relaxed), 77);
     unsafe { device.destroy_descriptor_pool(pool, None) };
     unsafe { device.destroy_buffer(buffer, None) };
     unsafe { device.free_memory(memory, None) };
-    bench.end();
+    fixture.end();
 }
 
 #[test]
 fn texel_buffers_and_inline_uniform_blocks_are_bytes_too() {
-    let bench = Bench::new("nvidia-h200");
+    let fixture = KernelFixture::new("nvidia-h200");
     let kinds = [(Type::STORAGE_TEXEL_BUFFER, 1), (Type::INLINE_UNIFORM_BLOCK, 16)];
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &kinds);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"texels");
-    let texels = bench.buffer(256, Usage::STORAGE_TEXEL_BUFFER);
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &kinds);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"texels");
+    let texels = fixture.buffer(256, Usage::STORAGE_TEXEL_BUFFER);
     let info = vk::BufferViewCreateInfo::default().buffer(texels.handle).format(vk::Format::R32_UINT);
-    let view = unsafe { bench.device().create_buffer_view(&info.offset(16).range(32), None) }.unwrap();
+    let view = unsafe { fixture.device().create_buffer_view(&info.offset(16).range(32), None) }.unwrap();
     let sizes = [
         vk::DescriptorPoolSize { ty: Type::STORAGE_TEXEL_BUFFER, descriptor_count: 1 },
         vk::DescriptorPoolSize { ty: Type::INLINE_UNIFORM_BLOCK, descriptor_count: 16 },
@@ -298,10 +298,10 @@ fn texel_buffers_and_inline_uniform_blocks_are_bytes_too() {
     let mut blocks =
         vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).push_next(&mut blocks);
-    let pool = unsafe { bench.device().create_descriptor_pool(&info, None) }.unwrap();
+    let pool = unsafe { fixture.device().create_descriptor_pool(&info, None) }.unwrap();
     let layouts = [set_layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-    let set = unsafe { bench.device().allocate_descriptor_sets(&info) }.unwrap()[0];
+    let set = unsafe { fixture.device().allocate_descriptor_sets(&info) }.unwrap()[0];
     let mut inline = vk::WriteDescriptorSetInlineUniformBlock::default().data(&[3; 8]);
     let views = [view];
     let writes = [
@@ -315,56 +315,56 @@ fn texel_buffers_and_inline_uniform_blocks_are_bytes_too() {
             .descriptor_type(Type::INLINE_UNIFORM_BLOCK)
             .push_next(&mut inline),
     ];
-    unsafe { bench.device().update_descriptor_sets(&writes, &[]) };
-    bench.gpu.set_kernel("texels", |kernel| {
+    unsafe { fixture.device().update_descriptor_sets(&writes, &[]) };
+    fixture.gpu.set_kernel("texels", |kernel| {
         let (texels, block) = (kernel.buffer(0, 0, 0), kernel.buffer(0, 1, 0));
         assert_eq!((texels.len(), block.len()), (32, 16));
         texels.write_u32(0, block.read_u32(4));
         texels.write_u32(4, block.read_u32(8));
         block.write(0, &[1]);
     });
-    bench.run(|commands| dispatch(&bench, commands, pipeline, layout, set, &[]));
-    assert_eq!(bench.reports(), ["SUBLET-descriptor-read-only"]);
-    assert_eq!(bench.bytes(texels, 24)[16..], [3, 3, 3, 3, 0, 0, 0, 0]);
-    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
-    unsafe { bench.device().destroy_buffer_view(view, None) };
-    bench.end();
+    fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
+    assert_eq!(fixture.reports(), ["SUBLET-descriptor-read-only"]);
+    assert_eq!(fixture.bytes(texels, 24)[16..], [3, 3, 3, 3, 0, 0, 0, 0]);
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    unsafe { fixture.device().destroy_buffer_view(view, None) };
+    fixture.end();
 }
 
 /// One dispatch after another, with a barrier between them that makes `from` visible to shaders, if there is one.
 fn hazards_of(entry: &'static str, barrier: Option<vk::AccessFlags>) -> Vec<&'static str> {
     let gpu = Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build();
-    let bench = Bench::of(gpu);
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &UNIFORM_AND_STORAGE);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, &std::ffi::CString::new(entry).unwrap());
-    let (from, to) = uniform_and_storage(&bench);
-    let (pool, set) = set(&bench, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER]);
-    write_buffer(&bench, set, 0, Type::UNIFORM_BUFFER, (from.handle, 0, 16));
-    write_buffer(&bench, set, 1, Type::STORAGE_BUFFER, (to.handle, 0, 16));
-    bench.gpu.set_kernel("copy", copy);
-    bench.gpu.set_kernel("count", |kernel| {
+    let fixture = KernelFixture::of(gpu);
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &UNIFORM_AND_STORAGE);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, &std::ffi::CString::new(entry).unwrap());
+    let (from, to) = uniform_and_storage(&fixture);
+    let (pool, set) = set(&fixture, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER]);
+    write_buffer(&fixture, set, 0, Type::UNIFORM_BUFFER, (from.handle, 0, 16));
+    write_buffer(&fixture, set, 1, Type::STORAGE_BUFFER, (to.handle, 0, 16));
+    fixture.gpu.set_kernel("copy", copy);
+    fixture.gpu.set_kernel("count", |kernel| {
         let buffer = kernel.buffer(0, 1, 0);
         buffer.write_u32(4, buffer.read_u32(4) + 1);
         buffer.write_u32(4, buffer.read_u32(4) + 1);
     });
-    bench.gpu.set_kernel("read", |kernel| {
+    fixture.gpu.set_kernel("read", |kernel| {
         let _ = kernel.buffer(0, 1, 0).read_u32(0) + kernel.buffer(0, 0, 0).read_u32(0);
     });
-    bench.run(|commands| {
-        dispatch(&bench, commands, pipeline, layout, set, &[]);
+    fixture.run(|commands| {
+        dispatch(&fixture, commands, pipeline, layout, set, &[]);
         if let Some(from) = barrier {
             let shader = vk::PipelineStageFlags::COMPUTE_SHADER;
             let both = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
             let bars = [vk::MemoryBarrier::default().src_access_mask(from).dst_access_mask(both)];
             let none = vk::DependencyFlags::empty();
-            unsafe { bench.device().cmd_pipeline_barrier(commands, shader, shader, none, &bars, &[], &[]) };
+            unsafe { fixture.device().cmd_pipeline_barrier(commands, shader, shader, none, &bars, &[], &[]) };
         }
-        dispatch(&bench, commands, pipeline, layout, set, &[]);
+        dispatch(&fixture, commands, pipeline, layout, set, &[]);
     });
-    let reports = bench.reports();
-    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
-    bench.end();
+    let reports = fixture.reports();
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    fixture.end();
     reports
 }
 
@@ -382,19 +382,20 @@ fn dispatches_that_write_the_same_bytes_need_a_barrier() {
 /// A buffer is copied from, a dispatch whose size is in another one writes it, and that one is filled. The barriers
 /// before and behind the dispatch order execution, and have transfers on their other sides.
 fn hazards_around(before: vk::PipelineStageFlags, behind: vk::PipelineStageFlags) -> Vec<&'static str> {
-    let bench = Bench::of(Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build());
-    let device = bench.device();
-    let set_layout = bench.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"write");
-    bench.gpu.set_kernel("write", |kernel| kernel.buffer(0, 0, 0).write_u32(0, 1));
-    let written = bench.buffer(64, Usage::STORAGE_BUFFER | Usage::TRANSFER_SRC);
-    let numbers = bench.buffer(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
-    let other = bench.buffer(64, Usage::TRANSFER_DST);
-    bench.write(numbers, 0, &[1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
-    let (pool, set) = set(&bench, set_layout, &[Type::STORAGE_BUFFER]);
-    write_buffer(&bench, set, 0, Type::STORAGE_BUFFER, (written.handle, 0, 64));
-    bench.run(|commands| {
+    let fixture =
+        KernelFixture::of(Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build());
+    let device = fixture.device();
+    let set_layout = fixture.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"write");
+    fixture.gpu.set_kernel("write", |kernel| kernel.buffer(0, 0, 0).write_u32(0, 1));
+    let written = fixture.buffer(64, Usage::STORAGE_BUFFER | Usage::TRANSFER_SRC);
+    let numbers = fixture.buffer(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
+    let other = fixture.buffer(64, Usage::TRANSFER_DST);
+    fixture.write(numbers, 0, &[1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+    let (pool, set) = set(&fixture, set_layout, &[Type::STORAGE_BUFFER]);
+    write_buffer(&fixture, set, 0, Type::STORAGE_BUFFER, (written.handle, 0, 64));
+    fixture.run(|commands| {
         let (transfer, none) = (vk::PipelineStageFlags::TRANSFER, vk::DependencyFlags::empty());
         let region = [vk::BufferCopy { size: 64, ..Default::default() }];
         unsafe { device.cmd_copy_buffer(commands, written.handle, other.handle, &region) };
@@ -405,9 +406,9 @@ fn hazards_around(before: vk::PipelineStageFlags, behind: vk::PipelineStageFlags
         unsafe { device.cmd_pipeline_barrier(commands, behind, transfer, none, &[], &[], &[]) };
         unsafe { device.cmd_fill_buffer(commands, numbers.handle, 0, 64, 0) };
     });
-    let reports = bench.reports();
+    let reports = fixture.reports();
     unsafe { device.destroy_descriptor_pool(pool, None) };
-    bench.end();
+    fixture.end();
     reports
 }
 

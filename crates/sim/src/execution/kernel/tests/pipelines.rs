@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_module_that_is_no_spirv_is_refused() {
-    let bench = Bench::new("lavapipe");
+    let fixture = KernelFixture::new("lavapipe");
     let wrong = [
         (vec![0x0302_2307], 4, "VUID-VkShaderModuleCreateInfo-pCode-07912"),
         (vec![0x0723_0203], 0, "VUID-VkShaderModuleCreateInfo-codeSize-01085"),
@@ -13,63 +13,63 @@ fn a_module_that_is_no_spirv_is_refused() {
     for (words, size, rule) in wrong {
         let info =
             vk::ShaderModuleCreateInfo { code_size: size, p_code: words.as_ptr(), ..Default::default() };
-        assert!(unsafe { bench.device().create_shader_module(&info, None) }.is_err());
-        assert_eq!(bench.reports(), [rule]);
+        assert!(unsafe { fixture.device().create_shader_module(&info, None) }.is_err());
+        assert_eq!(fixture.reports(), [rule]);
     }
-    bench.end();
+    fixture.end();
 }
 
 #[test]
 fn a_dispatch_without_a_kernel_or_a_pipeline_is_reported() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"nothing");
-    bench.run(|commands| unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) });
-    assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-None-08606"]);
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-        unsafe { bench.device().cmd_dispatch(commands, 65535, 65536, 1) };
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"nothing");
+    fixture.run(|commands| unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) });
+    assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-None-08606"]);
+    fixture.run(|commands| {
+        unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
+        unsafe { fixture.device().cmd_dispatch(commands, 65535, 65536, 1) };
     });
-    assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-groupCountY-00387", "SUBLET-no-kernel"]);
-    bench.end();
+    assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-groupCountY-00387", "SUBLET-no-kernel"]);
+    fixture.end();
 }
 
 #[test]
 fn a_closure_runs_once_for_a_dispatch_and_not_at_all_for_no_workgroups() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"count");
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"count");
     let groups = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&groups);
-    bench.gpu.set_kernel("count", move |kernel| {
+    fixture.gpu.set_kernel("count", move |kernel| {
         counter.fetch_add(kernel.groups().iter().product::<u32>() * 1000 + 1, Ordering::Relaxed);
     });
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        unsafe { bench.device().cmd_dispatch(commands, 2, 3, 4) };
-        unsafe { bench.device().cmd_dispatch(commands, 2, 0, 4) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
+    fixture.run(|commands| {
+        unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { fixture.device().cmd_dispatch(commands, 2, 3, 4) };
+        unsafe { fixture.device().cmd_dispatch(commands, 2, 0, 4) };
+        unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(groups.load(Ordering::Relaxed), 25_002);
-    bench.end();
+    fixture.end();
 }
 
 #[test]
 fn commands_run_in_their_order() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"increment");
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"increment");
     let usage =
         Usage::STORAGE_BUFFER | Usage::SHADER_DEVICE_ADDRESS | Usage::TRANSFER_DST | Usage::TRANSFER_SRC;
-    let target = bench.buffer(64, usage);
+    let target = fixture.buffer(64, usage);
     let address = target.address;
-    bench.gpu.set_kernel("increment", move |kernel| {
+    fixture.gpu.set_kernel("increment", move |kernel| {
         let memory = kernel.memory(address);
         memory.write_u32(0, memory.read_u32(0) + 1);
     });
-    bench.run(|commands| {
-        let device = bench.device();
+    fixture.run(|commands| {
+        let device = fixture.device();
         unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
         unsafe { device.cmd_fill_buffer(commands, target.handle, 0, 64, 10) };
         unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
@@ -77,25 +77,25 @@ fn commands_run_in_their_order() {
         unsafe { device.cmd_copy_buffer(commands, target.handle, target.handle, &copy) };
         unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
     });
-    let bytes = bench.bytes(target, 64);
+    let bytes = fixture.bytes(target, 64);
     assert_eq!((bytes[0], bytes[32]), (12, 11));
-    bench.end();
+    fixture.end();
 }
 
 #[test]
 fn an_indirect_dispatch_reads_its_numbers_when_it_runs() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"count");
-    let numbers = bench.buffer(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
-    let plain = bench.buffer(64, Usage::STORAGE_BUFFER);
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"count");
+    let numbers = fixture.buffer(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
+    let plain = fixture.buffer(64, Usage::STORAGE_BUFFER);
     let groups = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&groups);
-    bench.gpu.set_kernel("count", move |kernel| {
+    fixture.gpu.set_kernel("count", move |kernel| {
         counter.fetch_add(kernel.groups().iter().product(), Ordering::Relaxed);
     });
-    bench.run(|commands| {
-        let device = bench.device();
+    fixture.run(|commands| {
+        let device = fixture.device();
         unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
         unsafe { device.cmd_fill_buffer(commands, numbers.handle, 16, 12, 5) };
         unsafe { device.cmd_dispatch_indirect(commands, numbers.handle, 16) };
@@ -112,63 +112,63 @@ fn an_indirect_dispatch_reads_its_numbers_when_it_runs() {
         "VUID-vkCmdDispatchIndirect-buffer-02709",
         "VUID-VkDispatchIndirectCommand-x-00417",
     ];
-    assert_eq!(bench.reports(), expected);
-    bench.end();
+    assert_eq!(fixture.reports(), expected);
+    fixture.end();
 }
 
 #[test]
 fn a_closure_that_panics_is_reported_and_the_queue_goes_on() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipelines = [c"fails", c"works"].map(|name| bench.pipeline(layout, name));
-    bench.gpu.set_kernel("fails", |kernel| assert_eq!(kernel.groups(), [7; 3]));
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipelines = [c"fails", c"works"].map(|name| fixture.pipeline(layout, name));
+    fixture.gpu.set_kernel("fails", |kernel| assert_eq!(kernel.groups(), [7; 3]));
     let ran = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&ran);
-    bench.gpu.set_kernel("works", move |_| {
+    fixture.gpu.set_kernel("works", move |_| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
-    bench.run(|commands| {
+    fixture.run(|commands| {
         for pipeline in pipelines {
-            unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-            unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
+            unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+            unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
         }
     });
     assert_eq!(ran.load(Ordering::Relaxed), 1);
-    assert_eq!(bench.reports(), ["SUBLET-kernel-panicked"]);
-    bench.end();
+    assert_eq!(fixture.reports(), ["SUBLET-kernel-panicked"]);
+    fixture.end();
 }
 
 #[test]
 fn a_pipeline_in_flight_must_not_be_destroyed() {
-    let bench = Bench::new("lavapipe");
-    let layout = bench.layout(&[]);
-    let pipeline = bench.pipeline(layout, c"nothing");
-    bench.gpu.set_kernel("nothing", |_| {});
-    let commands = bench.record(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
+    let fixture = KernelFixture::new("lavapipe");
+    let layout = fixture.layout(&[]);
+    let pipeline = fixture.pipeline(layout, c"nothing");
+    fixture.gpu.set_kernel("nothing", |_| {});
+    let commands = fixture.record(|commands| {
+        unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
     });
-    bench.gpu.hold_submissions(true);
-    bench.submit(commands).unwrap();
-    bench.destroy_pipeline(pipeline);
-    assert_eq!(bench.reports(), ["VUID-vkDestroyPipeline-pipeline-00765"]);
-    bench.gpu.run_pending();
+    fixture.gpu.hold_submissions(true);
+    fixture.submit(commands).unwrap();
+    fixture.destroy_pipeline(pipeline);
+    assert_eq!(fixture.reports(), ["VUID-vkDestroyPipeline-pipeline-00765"]);
+    fixture.gpu.run_pending();
     // It is gone for what was recorded, too.
-    assert!(bench.submit(commands).is_err());
-    assert_eq!(bench.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
-    bench.end();
+    assert!(fixture.submit(commands).is_err());
+    assert_eq!(fixture.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
+    fixture.end();
 }
 
 #[test]
 fn a_pipeline_outlives_its_layout_and_knows_its_constants() {
-    let bench = Bench::new("lavapipe");
+    let fixture = KernelFixture::new("lavapipe");
     let code = [0x0723_0203];
     let module = unsafe {
-        bench.device().create_shader_module(&vk::ShaderModuleCreateInfo::default().code(&code), None)
+        fixture.device().create_shader_module(&vk::ShaderModuleCreateInfo::default().code(&code), None)
     };
     let module = module.unwrap();
     let info = vk::PipelineLayoutCreateInfo::default();
-    let layout = unsafe { bench.device().create_pipeline_layout(&info, None) }.unwrap();
+    let layout = unsafe { fixture.device().create_pipeline_layout(&info, None) }.unwrap();
     let entries = [
         vk::SpecializationMapEntry { constant_id: 3, offset: 4, size: 2 },
         vk::SpecializationMapEntry { constant_id: 4, offset: 6, size: 8 },
@@ -182,57 +182,58 @@ fn a_pipeline_outlives_its_layout_and_knows_its_constants() {
         .specialization_info(&constants);
     let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
     let pipelines =
-        unsafe { bench.device().create_compute_pipelines(vk::PipelineCache::null(), &[info], None) }.unwrap();
-    unsafe { bench.device().destroy_pipeline_layout(layout, None) };
-    unsafe { bench.device().destroy_shader_module(module, None) };
-    bench.gpu.set_kernel("constants", |kernel| {
+        unsafe { fixture.device().create_compute_pipelines(vk::PipelineCache::null(), &[info], None) }
+            .unwrap();
+    unsafe { fixture.device().destroy_pipeline_layout(layout, None) };
+    unsafe { fixture.device().destroy_shader_module(module, None) };
+    fixture.gpu.set_kernel("constants", |kernel| {
         assert_eq!(kernel.entry_point(), "constants");
         assert_eq!(kernel.constant(3), Some(&[4, 5][..]));
         assert_eq!((kernel.constant(4), kernel.constant(0)), (None, None));
     });
-    bench.dispatch(pipelines[0], |_| ());
-    unsafe { bench.device().destroy_pipeline(pipelines[0], None) };
-    bench.end();
+    fixture.dispatch(pipelines[0], |_| ());
+    unsafe { fixture.device().destroy_pipeline(pipelines[0], None) };
+    fixture.end();
 }
 
 #[test]
 fn a_pipeline_is_not_made_of_what_is_not_there() {
-    let bench = Bench::new("lavapipe");
-    let wrong = bench.try_pipeline(vk::PipelineLayout::null(), c"main", vk::PipelineCreateFlags::empty());
+    let fixture = KernelFixture::new("lavapipe");
+    let wrong = fixture.try_pipeline(vk::PipelineLayout::null(), c"main", vk::PipelineCreateFlags::empty());
     assert_eq!(wrong, Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
-    assert_eq!(bench.reports(), ["VUID-VkComputePipelineCreateInfo-layout-parameter"]);
-    let layout = bench.layout(&[]);
-    bench.gpu.faults().fail_nth("vkCreateComputePipelines", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    let failed = bench.try_pipeline(layout, c"main", vk::PipelineCreateFlags::empty());
+    assert_eq!(fixture.reports(), ["VUID-VkComputePipelineCreateInfo-layout-parameter"]);
+    let layout = fixture.layout(&[]);
+    fixture.gpu.faults().fail_nth("vkCreateComputePipelines", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let failed = fixture.try_pipeline(layout, c"main", vk::PipelineCreateFlags::empty());
     assert_eq!(failed, Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
-    let pipeline = bench.pipeline(layout, c"main");
-    unsafe { bench.device().destroy_pipeline(vk::Pipeline::null(), None) };
-    bench.destroy_pipeline(pipeline);
-    bench.destroy_pipeline(pipeline);
-    assert_eq!(bench.reports(), ["VUID-vkDestroyPipeline-pipeline-parameter"]);
-    bench.end();
+    let pipeline = fixture.pipeline(layout, c"main");
+    unsafe { fixture.device().destroy_pipeline(vk::Pipeline::null(), None) };
+    fixture.destroy_pipeline(pipeline);
+    fixture.destroy_pipeline(pipeline);
+    assert_eq!(fixture.reports(), ["VUID-vkDestroyPipeline-pipeline-parameter"]);
+    fixture.end();
 }
 
 #[test]
 fn what_is_left_of_shaders_is_a_leak() {
-    let bench = Bench::new("lavapipe");
+    let fixture = KernelFixture::new("lavapipe");
     let info = vk::PipelineCacheCreateInfo::default();
-    let _ = unsafe { bench.device().create_pipeline_cache(&info, None) }.unwrap();
-    assert_eq!((bench.gpu.live().pipeline_caches, bench.gpu.live().is_empty()), (1, false));
-    let leaks = bench.gpu.finish();
+    let _ = unsafe { fixture.device().create_pipeline_cache(&info, None) }.unwrap();
+    assert_eq!((fixture.gpu.live().pipeline_caches, fixture.gpu.live().is_empty()), (1, false));
+    let leaks = fixture.gpu.finish();
     assert!(leaks.iter().any(|leak| leak.text.contains("PIPELINE_CACHE")), "{leaks:?}");
 }
 
 #[test]
 fn a_pipeline_cache_has_a_header_and_nothing_else() {
-    let bench = Bench::new("lavapipe");
+    let fixture = KernelFixture::new("lavapipe");
     let info = vk::PipelineCacheCreateInfo::default();
-    let caches = [0; 2].map(|_| unsafe { bench.device().create_pipeline_cache(&info, None) }.unwrap());
-    let data = unsafe { bench.device().get_pipeline_cache_data(caches[0]) }.unwrap();
+    let caches = [0; 2].map(|_| unsafe { fixture.device().create_pipeline_cache(&info, None) }.unwrap());
+    let data = unsafe { fixture.device().get_pipeline_cache_data(caches[0]) }.unwrap();
     assert_eq!((data.len(), data[0], data[4]), (32, 32, 1));
-    unsafe { bench.device().merge_pipeline_caches(caches[0], &caches[1..]) }.unwrap();
+    unsafe { fixture.device().merge_pipeline_caches(caches[0], &caches[1..]) }.unwrap();
     for cache in caches {
-        unsafe { bench.device().destroy_pipeline_cache(cache, None) };
+        unsafe { fixture.device().destroy_pipeline_cache(cache, None) };
     }
-    bench.end();
+    fixture.end();
 }

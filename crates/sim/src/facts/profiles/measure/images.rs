@@ -37,7 +37,7 @@ const COMPRESSED: [Format; 4] = [
     Format::ETC2_R8G8B8_UNORM_BLOCK,
     Format::ASTC_4X4_UNORM_BLOCK,
 ];
-/// Sides in texels. The first few are enough to tell most tiles apart.
+/// Sides in texels. The first few are enough to distinguish most tiles.
 const SIDES: [(u32, u32); 22] = [
     (300, 200),
     (1, 1),

@@ -25,7 +25,7 @@ fn measured(profile: &'static Profile) -> &'static Profile {
 }
 
 /// Everything that a device says of itself, as text.
-fn told(profile: &'static Profile) -> String {
+fn summary(profile: &'static Profile) -> String {
     let gpu = Gpu::new(profile);
     let (instance, device) = (gpu.instance(), gpu.physical_device());
     let mut maintenance3 = vk::PhysicalDeviceMaintenance3Properties::default();
@@ -79,7 +79,7 @@ fn lines_that_differ(one: &str, other: &str) -> Vec<String> {
 #[test]
 fn a_device_from_a_measured_profile_says_of_itself_what_the_device_said() {
     for profile in ALL {
-        let (before, after) = (told(profile), told(measured(profile)));
+        let (before, after) = (summary(profile), summary(measured(profile)));
         assert_eq!(before, after, "{}: {:#?}", profile.name, lines_that_differ(&before, &after));
     }
 }
@@ -277,7 +277,7 @@ fn every_call_may_fail_and_nothing_stays() {
             "vkEnumerateDeviceExtensionProperties" | "vkCreateDevice" => {
                 assert!(matches!(found, Err(MeasureError::Driver { call: failed, .. }) if failed == call));
             }
-            // The others cost what they would have told.
+            // The others cost what they would have reported.
             _ => assert!(found.is_ok(), "{call}: {found:?}"),
         }
         gpu.assert_silent();

@@ -6,12 +6,12 @@ use crate::facts::profiles::Profile;
 
 #[test]
 fn a_descriptor_of_what_is_not_there_is_refused() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let (uniform, plain) = (bench.buffer(256, UNIFORM), bench.buffer(256, Usage::STORAGE_BUFFER));
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let (uniform, plain) = (fixture.buffer(256, UNIFORM), fixture.buffer(256, Usage::STORAGE_BUFFER));
     assert_eq!(plain.address, 0);
-    let gone = bench.buffer(256, STORAGE);
-    bench.destroy(gone);
+    let gone = fixture.buffer(256, STORAGE);
+    fixture.destroy(gone);
     let (at, all) = (uniform.address, vk::WHOLE_SIZE);
     let wrong = [
         (Type::UNIFORM_BUFFER, (at, 16), 16, "VUID-vkGetDescriptorEXT-dataSize-08125"),
@@ -30,7 +30,7 @@ fn a_descriptor_of_what_is_not_there_is_refused() {
     ];
     for (kind, buffer, size, rule) in wrong {
         let bytes = extension.buffer_of_size(kind, buffer, size);
-        assert_eq!((bytes, bench.reports()), (vec![0; size], vec![rule]));
+        assert_eq!((bytes, fixture.reports()), (vec![0; size], vec![rule]));
     }
     let null = (vk::ImageView::null(), vk::Sampler::null());
     let wrong = [
@@ -40,32 +40,32 @@ fn a_descriptor_of_what_is_not_there_is_refused() {
     ];
     for (kind, rule) in wrong {
         assert_eq!(extension.image(kind, null.0, null.1), [0; 4]);
-        assert_eq!(bench.reports(), [rule]);
+        assert_eq!(fixture.reports(), [rule]);
     }
-    bench.end();
+    fixture.end();
 }
 
 #[test]
 fn the_same_descriptor_has_the_same_bytes_and_another_has_others() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let extension = Extension::of(&bench);
-        let buffer = bench.buffer(1024, STORAGE);
+        let fixture = KernelFixture::new(name);
+        let extension = Extension::of(&fixture);
+        let buffer = fixture.buffer(1024, STORAGE);
         let of = |address, range| extension.buffer(Type::STORAGE_BUFFER, address, range);
         let first = of(buffer.address, 64);
         assert_eq!(of(buffer.address, 64), first);
         assert_ne!(of(buffer.address + 256, 64), first);
         assert_ne!(of(buffer.address, 128), first);
-        bench.end();
+        fixture.end();
     }
 }
 
 #[test]
 fn layouts_that_are_not_for_descriptor_buffers_have_no_places() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let plain = bench.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
-    let good = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let plain = fixture.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
+    let good = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
     let _ = extension.size(plain);
     let _ = extension.offset(plain, 0);
     let _ = extension.size(vk::DescriptorSetLayout::null());
@@ -76,20 +76,20 @@ fn layouts_that_are_not_for_descriptor_buffers_have_no_places() {
         "VUID-vkGetDescriptorSetLayoutSizeEXT-layout-parameter",
         "SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding",
     ];
-    assert_eq!(bench.reports(), expected);
-    bench.end();
+    assert_eq!(fixture.reports(), expected);
+    fixture.end();
 }
 
 #[test]
 fn descriptor_buffers_are_what_they_say_they_are() {
-    let bench = Bench::new("amd-rx-6800-windows");
-    let extension = Extension::of(&bench);
-    let resources = bench.buffer(1024, RESOURCES);
-    let both = bench.buffer(1024, BOTH);
-    let plain = bench.buffer(1024, STORAGE);
-    let push = bench.buffer(1024, Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT | RESOURCES);
-    let gone = bench.buffer(1024, RESOURCES);
-    bench.destroy(gone);
+    let fixture = KernelFixture::new("amd-rx-6800-windows");
+    let extension = Extension::of(&fixture);
+    let resources = fixture.buffer(1024, RESOURCES);
+    let both = fixture.buffer(1024, BOTH);
+    let plain = fixture.buffer(1024, STORAGE);
+    let push = fixture.buffer(1024, Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT | RESOURCES);
+    let gone = fixture.buffer(1024, RESOURCES);
+    fixture.destroy(gone);
     let one = |buffer: Buffer, offset: u64, usage: Usage| vec![(buffer.address + offset, usage)];
     let limits = extension.limits;
     let many =
@@ -112,13 +112,13 @@ fn descriptor_buffers_are_what_they_say_they_are() {
         (one(resources, 1024, RESOURCES), "VUID-VkDescriptorBufferBindingInfoEXT-usage-08123"),
     ];
     for (buffers, rule) in wrong {
-        bench.record(|commands| extension.bind(commands, &buffers));
-        assert_eq!(bench.reports(), [rule]);
+        fixture.record(|commands| extension.bind(commands, &buffers));
+        assert_eq!(fixture.reports(), [rule]);
     }
-    bench.record(|commands| {
+    fixture.record(|commands| {
         extension.bind(commands, &[(resources.address + 256, RESOURCES), (both.address, BOTH)])
     });
-    bench.end();
+    fixture.end();
 }
 
 fn push_usage() -> Usage {
@@ -127,48 +127,48 @@ fn push_usage() -> Usage {
 
 #[test]
 fn buffers_for_descriptors_have_an_address_space_of_their_own() {
-    let create = |bench: &Bench, size, usage| {
+    let create = |fixture: &KernelFixture, size, usage| {
         let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-        unsafe { bench.device().create_buffer(&info, None) }
+        unsafe { fixture.device().create_buffer(&info, None) }
     };
-    let bench = Bench::new("amd-rx-6800-windows");
-    let half = bench.gpu.profile().limits.descriptor_buffer.unwrap().address_space / 2;
-    let first = create(&bench, half, RESOURCES).unwrap();
-    let (second, third) = (create(&bench, half, BOTH).unwrap(), create(&bench, 1, RESOURCES));
+    let fixture = KernelFixture::new("amd-rx-6800-windows");
+    let half = fixture.gpu.profile().limits.descriptor_buffer.unwrap().address_space / 2;
+    let first = create(&fixture, half, RESOURCES).unwrap();
+    let (second, third) = (create(&fixture, half, BOTH).unwrap(), create(&fixture, 1, RESOURCES));
     assert_eq!(third, Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
-    unsafe { bench.device().destroy_buffer(first, None) };
-    let push = create(&bench, 64, Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT);
-    assert!(push.is_err() && create(&bench, half + 1, BOTH).is_err());
+    unsafe { fixture.device().destroy_buffer(first, None) };
+    let push = create(&fixture, 64, Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT);
+    assert!(push.is_err() && create(&fixture, half + 1, BOTH).is_err());
     let expected = [
         "VUID-VkBufferCreateInfo-usage-08098",
         "VUID-VkBufferCreateInfo-usage-08103",
         "VUID-VkBufferCreateInfo-usage-08098",
     ];
-    assert_eq!(bench.reports(), expected);
-    unsafe { bench.device().destroy_buffer(second, None) };
-    bench.end();
-    let bench = Bench::new("nvidia-h200");
-    assert!(create(&bench, 64, push_usage()).is_err());
-    assert_eq!(bench.reports(), ["VUID-VkBufferCreateInfo-usage-08102"]);
-    bench.end();
-    let bench = Bench::new("lavapipe");
-    assert!(create(&bench, 64, RESOURCES).is_err());
-    assert_eq!(bench.reports(), ["VUID-VkBufferCreateInfo-usage-parameter"]);
-    bench.end();
+    assert_eq!(fixture.reports(), expected);
+    unsafe { fixture.device().destroy_buffer(second, None) };
+    fixture.end();
+    let fixture = KernelFixture::new("nvidia-h200");
+    assert!(create(&fixture, 64, push_usage()).is_err());
+    assert_eq!(fixture.reports(), ["VUID-VkBufferCreateInfo-usage-08102"]);
+    fixture.end();
+    let fixture = KernelFixture::new("lavapipe");
+    assert!(create(&fixture, 64, RESOURCES).is_err());
+    assert_eq!(fixture.reports(), ["VUID-VkBufferCreateInfo-usage-parameter"]);
+    fixture.end();
 }
 
 #[test]
 fn sets_lie_at_multiples_of_the_alignment_and_within_their_buffer() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let extension = Extension::of(&bench);
+        let fixture = KernelFixture::new(name);
+        let extension = Extension::of(&fixture);
         let kinds = [(Type::STORAGE_BUFFER, 4)];
-        let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
-        let plain_set = bench.set_layout(LayoutFlags::empty(), &kinds);
-        let (layout, plain) = (bench.layout(&[set_layout]), bench.layout(&[plain_set]));
+        let set_layout = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
+        let plain_set = fixture.set_layout(LayoutFlags::empty(), &kinds);
+        let (layout, plain) = (fixture.layout(&[set_layout]), fixture.layout(&[plain_set]));
         let size = extension.size(set_layout);
         let alignment = extension.limits.offset_alignment;
-        let descriptors = bench.buffer(size * 2, RESOURCES);
+        let descriptors = fixture.buffer(size * 2, RESOURCES);
         let (most, none) = (extension.limits.max_bindings, vk::PipelineLayout::null());
         let wrong = [
             (layout, 0, (0, alignment / 2), "pOffsets-08061"),
@@ -180,51 +180,51 @@ fn sets_lie_at_multiples_of_the_alignment_and_within_their_buffer() {
             (none, 0, (0, 0), "layout-parameter"),
         ];
         for (layout, set, place, rule) in wrong {
-            bench.record(|commands| {
+            fixture.record(|commands| {
                 extension.bind(commands, &[(descriptors.address, RESOURCES)]);
                 extension.set(commands, layout, set, place);
             });
             let rule = format!("VUID-vkCmdSetDescriptorBufferOffsetsEXT-{rule}");
-            assert_eq!(bench.reports(), [rule], "{name}");
+            assert_eq!(fixture.reports(), [rule], "{name}");
         }
-        bench.record(|commands| {
+        fixture.record(|commands| {
             extension.set(commands, layout, 0, (0, 0));
             extension.bind(commands, &[(descriptors.address, RESOURCES)]);
             extension.set(commands, layout, 0, (0, size));
         });
-        assert_eq!(bench.reports(), ["VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-08065"]);
-        bench.end();
+        assert_eq!(fixture.reports(), ["VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-08065"]);
+        fixture.end();
     }
 }
 
 #[test]
 fn a_pipeline_takes_its_descriptors_from_one_place_or_from_the_other() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = bench.pipeline(layout, c"main");
-    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
-    bench.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
-    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
-    assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-None-08117"]);
-    bench.end();
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let set_layout = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = fixture.pipeline(layout, c"main");
+    let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES);
+    fixture.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
+    fixture.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
+    assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-None-08117"]);
+    fixture.end();
 }
 
 #[test]
 fn a_descriptor_buffer_in_flight_must_not_be_destroyed() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let descriptors = bench.buffer(1024, RESOURCES);
-    let commands = bench.record(|commands| extension.bind(commands, &[(descriptors.address, RESOURCES)]));
-    bench.gpu.hold_submissions(true);
-    bench.submit(commands).unwrap();
-    bench.destroy(descriptors);
-    assert_eq!(bench.reports(), ["VUID-vkDestroyBuffer-buffer-00922"]);
-    bench.gpu.run_pending();
-    assert!(bench.submit(commands).is_err());
-    assert_eq!(bench.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
-    bench.end();
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let descriptors = fixture.buffer(1024, RESOURCES);
+    let commands = fixture.record(|commands| extension.bind(commands, &[(descriptors.address, RESOURCES)]));
+    fixture.gpu.hold_submissions(true);
+    fixture.submit(commands).unwrap();
+    fixture.destroy(descriptors);
+    assert_eq!(fixture.reports(), ["VUID-vkDestroyBuffer-buffer-00922"]);
+    fixture.gpu.run_pending();
+    assert!(fixture.submit(commands).is_err());
+    assert_eq!(fixture.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
+    fixture.end();
 }
 
 #[test]

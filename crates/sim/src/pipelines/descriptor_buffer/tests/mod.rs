@@ -13,7 +13,7 @@ use ash::vk::BufferUsageFlags as Usage;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 
-use crate::execution::kernel::tests::bench::{Bench, Buffer, POINT};
+use crate::execution::kernel::tests::fixture::{Buffer, KernelFixture, POINT};
 use crate::facts::arithmetic::{align_up, host_size, widen};
 use crate::facts::profiles::{ALL, DescriptorBufferLimits};
 use crate::objects::descriptors::contents::Descriptor;
@@ -33,10 +33,10 @@ struct Extension {
 }
 
 impl Extension {
-    fn of(bench: &Bench) -> Self {
+    fn of(fixture: &KernelFixture) -> Self {
         Self {
-            functions: ash::ext::descriptor_buffer::Device::new(bench.gpu.instance(), bench.device()),
-            limits: bench.gpu.profile().limits.descriptor_buffer.unwrap(),
+            functions: ash::ext::descriptor_buffer::Device::new(fixture.gpu.instance(), fixture.device()),
+            limits: fixture.gpu.profile().limits.descriptor_buffer.unwrap(),
         }
     }
 
@@ -107,33 +107,33 @@ fn profiles() -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(|profile| profile.features.descriptor_buffer).map(|profile| profile.name)
 }
 
-fn pipeline(bench: &Bench, layout: vk::PipelineLayout) -> vk::Pipeline {
-    bench.try_pipeline(layout, c"main", vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT).unwrap()
+fn pipeline(fixture: &KernelFixture, layout: vk::PipelineLayout) -> vk::Pipeline {
+    fixture.try_pipeline(layout, c"main", vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT).unwrap()
 }
 
 /// A set layout for descriptor buffers, a pipeline layout with that one set, and a pipeline.
 fn one_set(
-    bench: &Bench,
+    fixture: &KernelFixture,
     kinds: &[(Type, u32)],
 ) -> (vk::DescriptorSetLayout, vk::PipelineLayout, vk::Pipeline) {
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, kinds);
-    let layout = bench.layout(&[set_layout]);
-    (set_layout, layout, pipeline(bench, layout))
+    let set_layout = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, kinds);
+    let layout = fixture.layout(&[set_layout]);
+    (set_layout, layout, pipeline(fixture, layout))
 }
 
 /// The first byte of a buffer that the device sees.
-fn first(bench: &Bench, buffer: Buffer) -> u8 {
-    bench.bytes(buffer, 1)[0]
+fn first(fixture: &KernelFixture, buffer: Buffer) -> u8 {
+    fixture.bytes(buffer, 1)[0]
 }
 
 #[test]
 fn a_gpu_says_what_its_profile_says() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let limits = Extension::of(&bench).limits;
+        let fixture = KernelFixture::new(name);
+        let limits = Extension::of(&fixture).limits;
         let mut buffers = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::default();
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut buffers);
-        let (instance, physical) = (bench.gpu.instance(), bench.gpu.physical_device());
+        let (instance, physical) = (fixture.gpu.instance(), fixture.gpu.physical_device());
         unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
         assert_eq!(buffers.descriptor_buffer_offset_alignment, limits.offset_alignment);
         assert_eq!(buffers.storage_buffer_descriptor_size, limits.storage_buffer);
@@ -143,65 +143,65 @@ fn a_gpu_says_what_its_profile_says() {
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut features);
         unsafe { instance.get_physical_device_features2(physical, &mut all) };
         assert_eq!((features.descriptor_buffer, features.descriptor_buffer_capture_replay), (1, 0));
-        bench.end();
+        fixture.end();
     }
 }
 
 #[test]
 fn a_shader_finds_each_set_at_its_offset() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let extension = Extension::of(&bench);
+        let fixture = KernelFixture::new(name);
+        let extension = Extension::of(&fixture);
         let kinds = [(Type::UNIFORM_BUFFER, 3), (Type::STORAGE_BUFFER, 5)];
-        let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
-        let layout = bench.layout(&[set_layout, set_layout]);
-        let pipeline = pipeline(&bench, layout);
+        let set_layout = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
+        let layout = fixture.layout(&[set_layout, set_layout]);
+        let pipeline = pipeline(&fixture, layout);
         let size = extension.size(set_layout);
-        let (from, to) = (bench.buffer(1024, UNIFORM), bench.buffer(1024, STORAGE));
-        let descriptors = bench.buffer(size * 4, RESOURCES);
+        let (from, to) = (fixture.buffer(1024, UNIFORM), fixture.buffer(1024, STORAGE));
+        let descriptors = fixture.buffer(size * 4, RESOURCES);
         // Sets 1 and 3 of the buffer; elements 2 and 4 of their bindings.
         for set in [1, 3] {
             let start = set * size;
             let (uniform, storage) = (extension.offset(set_layout, 0), extension.offset(set_layout, 1));
             let element = start + uniform + 2 * widen(extension.limits.uniform_buffer);
             let bytes = extension.buffer(Type::UNIFORM_BUFFER, from.address + set * 256, 16);
-            bench.write(descriptors, element, &bytes);
+            fixture.write(descriptors, element, &bytes);
             let element = start + storage + 4 * widen(extension.limits.storage_buffer);
             let bytes = extension.buffer(Type::STORAGE_BUFFER, to.address + set * 256, 32);
-            bench.write(descriptors, element, &bytes);
-            bench.write(from, set * 256, &[u8::try_from(set).unwrap() * 10]);
+            fixture.write(descriptors, element, &bytes);
+            fixture.write(from, set * 256, &[u8::try_from(set).unwrap() * 10]);
         }
-        bench.gpu.set_kernel("main", |kernel| {
+        fixture.gpu.set_kernel("main", |kernel| {
             for set in [0, 1] {
                 let (from, to) = (kernel.buffer(set, 0, 2), kernel.buffer(set, 1, 4));
                 assert_eq!((from.len(), to.len()), (16, 32));
                 to.write_u32(28, from.read_u32(0));
             }
         });
-        bench.dispatch(pipeline, |commands| {
+        fixture.dispatch(pipeline, |commands| {
             extension.bind(commands, &[(descriptors.address, RESOURCES)]);
             extension.set(commands, layout, 0, (0, size));
             extension.set(commands, layout, 1, (0, size * 3));
         });
-        let bytes = bench.bytes(to, 1024);
+        let bytes = fixture.bytes(to, 1024);
         assert_eq!((bytes[256 + 28], bytes[768 + 28]), (10, 30), "{name}");
-        bench.end();
+        fixture.end();
     }
 }
 
 #[test]
 fn a_shader_finds_images_and_samplers() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let extension = Extension::of(&bench);
+        let fixture = KernelFixture::new(name);
+        let extension = Extension::of(&fixture);
         let kinds = [
             (Type::SAMPLER, 4),
             (Type::SAMPLED_IMAGE, 4),
             (Type::COMBINED_IMAGE_SAMPLER, 4),
             (Type::STORAGE_BUFFER, 1),
         ];
-        let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
-        let device = bench.device();
+        let (set_layout, layout, pipeline) = one_set(&fixture, &kinds);
+        let device = fixture.device();
         let info = crate::tests::image_info(16, vk::ImageTiling::OPTIMAL);
         let image = unsafe { device.create_image(&info, None) }.unwrap();
         let needs = unsafe { device.get_image_memory_requirements(image) };
@@ -214,27 +214,27 @@ fn a_shader_finds_images_and_samplers() {
         let info = vk::ImageViewCreateInfo::default().image(image).subresource_range(range);
         let view = unsafe { device.create_image_view(&info, None) }.unwrap();
         let sampler = unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
-        let descriptors = bench.buffer(extension.size(set_layout), BOTH);
+        let descriptors = fixture.buffer(extension.size(set_layout), BOTH);
         let limits = extension.limits;
         let place = |binding, element: usize, size: usize| {
             extension.offset(set_layout, binding) + widen(element) * widen(size)
         };
         let bytes =
             extension.get(Type::SAMPLER, vk::DescriptorDataEXT { p_sampler: &sampler }, limits.sampler);
-        bench.write(descriptors, place(0, 1, limits.sampler), &bytes);
+        fixture.write(descriptors, place(0, 1, limits.sampler), &bytes);
         let bytes = extension.image(Type::SAMPLED_IMAGE, view, vk::Sampler::null());
-        bench.write(descriptors, place(1, 2, limits.sampled_image), &bytes);
+        fixture.write(descriptors, place(1, 2, limits.sampled_image), &bytes);
         let bytes = extension.image(Type::COMBINED_IMAGE_SAMPLER, view, sampler);
         if limits.single_array {
-            bench.write(descriptors, place(2, 3, limits.combined_image_sampler), &bytes);
+            fixture.write(descriptors, place(2, 3, limits.combined_image_sampler), &bytes);
         } else {
             // All images first, and then all samplers.
             let (first, second) = bytes.split_at(limits.sampled_image);
-            bench.write(descriptors, place(2, 3, limits.sampled_image), first);
+            fixture.write(descriptors, place(2, 3, limits.sampled_image), first);
             let samplers = place(2, 4, limits.sampled_image);
-            bench.write(descriptors, samplers + 3 * widen(limits.sampler), second);
+            fixture.write(descriptors, samplers + 3 * widen(limits.sampler), second);
         }
-        bench.gpu.set_kernel("main", move |kernel| {
+        fixture.gpu.set_kernel("main", move |kernel| {
             assert_eq!(kernel.sampler(0, 0, 1), sampler);
             assert_eq!(kernel.image(0, 1, 2), view);
             assert_eq!((kernel.image(0, 2, 3), kernel.sampler(0, 2, 3)), (view, sampler));
@@ -244,59 +244,59 @@ fn a_shader_finds_images_and_samplers() {
             extension.at_start(commands, layout, descriptors, BOTH);
             unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
         };
-        bench.run(dispatch);
-        bench.gpu.assert_silent();
+        fixture.run(dispatch);
+        fixture.gpu.assert_silent();
         // The resource of a descriptor in memory may be destroyed. Only a shader's access shows it.
         unsafe { device.destroy_sampler(sampler, None) };
         unsafe { device.destroy_image_view(view, None) };
-        bench.gpu.set_kernel("main", |kernel| {
+        fixture.gpu.set_kernel("main", |kernel| {
             kernel.sampler(0, 0, 1);
             kernel.image(0, 1, 2);
             kernel.image(0, 2, 3);
         });
-        bench.run(dispatch);
-        assert_eq!(bench.reports(), ["SUBLET-descriptor-destroyed"; 3]);
+        fixture.run(dispatch);
+        assert_eq!(fixture.reports(), ["SUBLET-descriptor-destroyed"; 3]);
         unsafe { device.destroy_image(image, None) };
         unsafe { device.free_memory(memory, None) };
-        bench.end();
+        fixture.end();
     }
 }
 
 #[test]
 fn bytes_that_are_no_descriptor_are_reported_and_read_zeroes() {
     for name in profiles() {
-        let bench = Bench::new(name);
-        let extension = Extension::of(&bench);
+        let fixture = KernelFixture::new(name);
+        let extension = Extension::of(&fixture);
         let kinds = [(Type::STORAGE_BUFFER, 6)];
-        let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
-        let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
+        let (set_layout, layout, pipeline) = one_set(&fixture, &kinds);
+        let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES);
         let both = UNIFORM | STORAGE;
-        let (kept, destroyed) = (bench.buffer(256, both), bench.buffer(256, STORAGE));
-        bench.write(kept, 0, &[0xff; 256]);
+        let (kept, destroyed) = (fixture.buffer(256, both), fixture.buffer(256, STORAGE));
+        fixture.write(kept, 0, &[0xff; 256]);
         let size = extension.limits.storage_buffer;
         let base = extension.offset(set_layout, 0);
         let write = |element: usize, bytes: &[u8]| {
-            bench.write(descriptors, base + widen(element) * widen(size), bytes);
+            fixture.write(descriptors, base + widen(element) * widen(size), bytes);
         };
         let good = extension.buffer(Type::STORAGE_BUFFER, kept.address, 256);
         write(0, &good);
         // Element 1 is not written. Element 2 is overwritten in its middle, element 3 is another one's second half.
         write(2, &good);
-        bench.write(descriptors, base + 2 * widen(size) + 2, &[0xaa]);
+        fixture.write(descriptors, base + 2 * widen(size) + 2, &[0xaa]);
         write(3, &[&good[size / 2..], &good[..size / 2]].concat());
         write(4, &extension.buffer(Type::STORAGE_BUFFER, destroyed.address, 256));
         // A descriptor of another type, as far as it goes.
         let mut uniform = extension.buffer(Type::UNIFORM_BUFFER, kept.address, 256);
         uniform.resize(size, 0);
         write(5, &uniform);
-        bench.destroy(destroyed);
-        bench.gpu.set_kernel("main", |kernel| {
+        fixture.destroy(destroyed);
+        fixture.gpu.set_kernel("main", |kernel| {
             for element in 0..6 {
                 let word = kernel.buffer(0, 0, element).read_u32(0);
                 assert_eq!(word, if element == 0 { u32::MAX } else { 0 }, "element {element}");
             }
         });
-        bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
+        fixture.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
         let last = if extension.limits.uniform_buffer == size {
             "SUBLET-descriptor-type"
         } else {
@@ -309,95 +309,95 @@ fn bytes_that_are_no_descriptor_are_reported_and_read_zeroes() {
             "SUBLET-descriptor-destroyed",
             last,
         ];
-        assert_eq!(bench.reports(), expected, "{name}");
-        bench.end();
+        assert_eq!(fixture.reports(), expected, "{name}");
+        fixture.end();
     }
 }
 
 #[test]
 fn descriptors_that_the_queue_writes_are_there_for_what_follows() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let (set_layout, layout, pipeline) = one_set(&bench, &[(Type::STORAGE_BUFFER, 1)]);
-    let target = bench.buffer(64, STORAGE);
-    let staging = bench.buffer(64, Usage::TRANSFER_SRC);
-    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES | Usage::TRANSFER_DST);
-    bench.write(staging, 0, &extension.buffer(Type::STORAGE_BUFFER, target.address, 64));
-    bench.gpu.set_kernel("main", |kernel| kernel.buffer(0, 0, 0).write(0, &[9]));
-    bench.run(|commands| {
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let (set_layout, layout, pipeline) = one_set(&fixture, &[(Type::STORAGE_BUFFER, 1)]);
+    let target = fixture.buffer(64, STORAGE);
+    let staging = fixture.buffer(64, Usage::TRANSFER_SRC);
+    let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES | Usage::TRANSFER_DST);
+    fixture.write(staging, 0, &extension.buffer(Type::STORAGE_BUFFER, target.address, 64));
+    fixture.gpu.set_kernel("main", |kernel| kernel.buffer(0, 0, 0).write(0, &[9]));
+    fixture.run(|commands| {
         let dst_offset = extension.offset(set_layout, 0);
         let copy = [vk::BufferCopy { src_offset: 0, dst_offset, size: 16 }];
-        unsafe { bench.device().cmd_copy_buffer(commands, staging.handle, descriptors.handle, &copy) };
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { fixture.device().cmd_copy_buffer(commands, staging.handle, descriptors.handle, &copy) };
+        unsafe { fixture.device().cmd_bind_pipeline(commands, POINT, pipeline) };
         extension.at_start(commands, layout, descriptors, RESOURCES);
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
+        unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
     });
-    assert_eq!(first(&bench, target), 9);
-    bench.end();
+    assert_eq!(first(&fixture, target), 9);
+    fixture.end();
 }
 
 #[test]
 fn what_lies_in_memory_can_be_looked_at_as_what_is_bound() {
-    let bench = Bench::new("amd-rx-6700-xt");
-    let extension = Extension::of(&bench);
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 2)]);
-    let layout = bench.layout(&[set_layout]);
-    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
-    let target = bench.buffer(256, STORAGE);
+    let fixture = KernelFixture::new("amd-rx-6700-xt");
+    let extension = Extension::of(&fixture);
+    let set_layout = fixture.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 2)]);
+    let layout = fixture.layout(&[set_layout]);
+    let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES);
+    let target = fixture.buffer(256, STORAGE);
     let bytes = extension.buffer(Type::STORAGE_BUFFER, target.address + 64, 32);
-    bench.write(descriptors, extension.offset(set_layout, 0) + widen(bytes.len()), &bytes);
-    let commands = bench.record(|commands| extension.at_start(commands, layout, descriptors, RESOURCES));
-    let look = |element| unsafe { bench.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element)) };
+    fixture.write(descriptors, extension.offset(set_layout, 0) + widen(bytes.len()), &bytes);
+    let commands = fixture.record(|commands| extension.at_start(commands, layout, descriptors, RESOURCES));
+    let look = |element| unsafe { fixture.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element)) };
     let (kind, buffer) = (Type::STORAGE_BUFFER, target.handle);
     assert_eq!(look(1), Some((Descriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
     assert_eq!(look(0), None);
-    assert_eq!(bench.gpu.bound_set(commands, POINT, layout, 0), None);
-    bench.end();
+    assert_eq!(fixture.gpu.bound_set(commands, POINT, layout, 0), None);
+    fixture.end();
 }
 
 #[test]
 fn inline_uniform_blocks_are_the_bytes_themselves() {
-    let bench = Bench::new("amd-rx-6800-windows");
-    let extension = Extension::of(&bench);
+    let fixture = KernelFixture::new("amd-rx-6800-windows");
+    let extension = Extension::of(&fixture);
     let kinds = [(Type::STORAGE_BUFFER, 1), (Type::INLINE_UNIFORM_BLOCK, 32)];
-    let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
-    let target = bench.buffer(64, STORAGE);
-    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
+    let (set_layout, layout, pipeline) = one_set(&fixture, &kinds);
+    let target = fixture.buffer(64, STORAGE);
+    let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES);
     let storage = extension.buffer(Type::STORAGE_BUFFER, target.address, 64);
-    bench.write(descriptors, extension.offset(set_layout, 0), &storage);
+    fixture.write(descriptors, extension.offset(set_layout, 0), &storage);
     let block = extension.offset(set_layout, 1);
     assert_eq!(block % 16, 0);
-    bench.write(descriptors, block + 28, &[5, 0, 0, 0]);
-    bench.gpu.set_kernel("main", |kernel| {
+    fixture.write(descriptors, block + 28, &[5, 0, 0, 0]);
+    fixture.gpu.set_kernel("main", |kernel| {
         let block = kernel.buffer(0, 1, 0);
         assert_eq!(block.len(), 32);
         kernel.buffer(0, 0, 0).write_u32(0, block.read_u32(28));
     });
-    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
-    assert_eq!(first(&bench, target), 5);
-    bench.end();
+    fixture.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
+    assert_eq!(first(&fixture, target), 5);
+    fixture.end();
 }
 
 #[test]
 fn binding_descriptor_buffers_again_forgets_the_offsets() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let (set_layout, layout, pipeline) = one_set(&bench, &[(Type::STORAGE_BUFFER, 1)]);
-    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
-    bench.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
-    bench.dispatch(pipeline, |commands| {
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let (set_layout, layout, pipeline) = one_set(&fixture, &[(Type::STORAGE_BUFFER, 1)]);
+    let descriptors = fixture.buffer(extension.size(set_layout), RESOURCES);
+    fixture.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
+    fixture.dispatch(pipeline, |commands| {
         extension.at_start(commands, layout, descriptors, RESOURCES);
         extension.bind(commands, &[(descriptors.address, RESOURCES)]);
     });
-    assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-None-08600"]);
-    bench.end();
+    assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-None-08600"]);
+    fixture.end();
 }
 
 #[test]
 fn a_variable_count_goes_as_far_as_the_buffer() {
-    let bench = Bench::new("nvidia-h200");
-    let extension = Extension::of(&bench);
-    let device = bench.device();
+    let fixture = KernelFixture::new("nvidia-h200");
+    let extension = Extension::of(&fixture);
+    let device = fixture.device();
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(Type::STORAGE_BUFFER)
         .descriptor_count(1 << 16)
@@ -409,23 +409,23 @@ fn a_variable_count_goes_as_far_as_the_buffer() {
         .bindings(&bindings)
         .push_next(&mut flags);
     let set_layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = pipeline(&bench, layout);
+    let layout = fixture.layout(&[set_layout]);
+    let pipeline = pipeline(&fixture, layout);
     let base = extension.offset(set_layout, 0);
     let size = widen(extension.limits.storage_buffer);
     // Room for eight of them only.
-    let descriptors = bench.buffer(align_up(base, 64).unwrap() + 8 * size, RESOURCES);
-    let target = bench.buffer(64, STORAGE);
+    let descriptors = fixture.buffer(align_up(base, 64).unwrap() + 8 * size, RESOURCES);
+    let target = fixture.buffer(64, STORAGE);
     let bytes = extension.buffer(Type::STORAGE_BUFFER, target.address, 64);
-    bench.write(descriptors, base + 7 * size, &bytes);
-    bench.gpu.set_kernel("main", |kernel| {
+    fixture.write(descriptors, base + 7 * size, &bytes);
+    fixture.gpu.set_kernel("main", |kernel| {
         kernel.buffer(0, 0, 7).write(0, &[3]);
         kernel.buffer(0, 0, 8).write(0, &[4]);
     });
-    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
-    assert_eq!(bench.reports(), ["SUBLET-descriptor-destroyed"]);
-    assert_eq!(first(&bench, target), 3);
+    fixture.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
+    assert_eq!(fixture.reports(), ["SUBLET-descriptor-destroyed"]);
+    assert_eq!(first(&fixture, target), 3);
     assert!(host_size(extension.size(set_layout)).unwrap() >= (1 << 16) * 16);
     unsafe { device.destroy_descriptor_set_layout(set_layout, None) };
-    bench.end();
+    fixture.end();
 }

@@ -14,7 +14,7 @@ use ash::vk::BufferUsageFlags as Usage;
 use ash::vk::DescriptorType as Type;
 
 use crate::Gpu;
-use crate::execution::kernel::tests::bench::{Bench, Buffer, POINT, STAGE};
+use crate::execution::kernel::tests::fixture::{Buffer, KernelFixture, POINT, STAGE};
 use crate::facts::arithmetic::host_size;
 use crate::facts::ffi;
 use crate::facts::ffi::{mapping_source as source, resource_type as resource};
@@ -31,9 +31,9 @@ const STORAGE: Usage =
 const UNIFORM: Usage =
     Usage::from_raw(Usage::UNIFORM_BUFFER.as_raw() | Usage::SHADER_DEVICE_ADDRESS.as_raw());
 
-/// A bench with the functions of the extension.
-struct Kit {
-    bench: Bench,
+/// A fixture with the functions of the extension.
+struct HeapFixture {
+    kernels: KernelFixture,
     write: ffi::PFN_vkWriteResourceDescriptorsEXT,
     write_samplers: ffi::PFN_vkWriteSamplerDescriptorsEXT,
     bind_samplers: ffi::PFN_vkCmdBindHeapEXT,
@@ -42,16 +42,16 @@ struct Kit {
     size: ffi::PFN_vkGetPhysicalDeviceDescriptorSizeEXT,
 }
 
-impl Kit {
+impl HeapFixture {
     fn new() -> Self {
         let profile = Profile::by_name("nvidia-rtx-5070-ti").unwrap();
-        let bench = Bench::of(Gpu::builder(profile).descriptor_heap(LIMITS).build());
-        let instance = bench.gpu.instance();
+        let fixture = KernelFixture::of(Gpu::builder(profile).descriptor_heap(LIMITS).build());
+        let instance = fixture.gpu.instance();
         let of_device = |name: &std::ffi::CStr| unsafe {
-            (instance.fp_v1_0().get_device_proc_addr)(bench.device().handle(), name.as_ptr()).unwrap()
+            (instance.fp_v1_0().get_device_proc_addr)(fixture.device().handle(), name.as_ptr()).unwrap()
         };
         let of_instance = |name: &std::ffi::CStr| unsafe {
-            bench.gpu.entry().get_instance_proc_addr(instance.handle(), name.as_ptr()).unwrap()
+            fixture.gpu.entry().get_instance_proc_addr(instance.handle(), name.as_ptr()).unwrap()
         };
         // Each function has the type of its name.
         unsafe {
@@ -62,7 +62,7 @@ impl Kit {
                 bind_resources: std::mem::transmute(of_device(c"vkCmdBindResourceHeapEXT")),
                 push: std::mem::transmute(of_device(c"vkCmdPushDataEXT")),
                 size: std::mem::transmute(of_instance(c"vkGetPhysicalDeviceDescriptorSizeEXT")),
-                bench,
+                kernels: fixture,
             }
         }
     }
@@ -70,7 +70,7 @@ impl Kit {
     fn write(&self, kind: Type, data: ffi::ResourceDescriptorDataEXT, bytes: &mut [u8]) -> vk::Result {
         let info = ffi::ResourceDescriptorInfoEXT { ty: kind, data, ..Default::default() };
         let to = ffi::HostAddressRangeEXT { address: bytes.as_mut_ptr().cast(), size: bytes.len() };
-        unsafe { (self.write)(self.bench.device().handle(), 1, &info, &to) }
+        unsafe { (self.write)(self.kernels.device().handle(), 1, &info, &to) }
     }
 
     /// The bytes of a buffer's descriptor.
@@ -84,13 +84,13 @@ impl Kit {
     fn sampler(&self, info: &vk::SamplerCreateInfo<'_>) -> Vec<u8> {
         let mut bytes = vec![0; host_size(LIMITS.sampler).unwrap()];
         let to = ffi::HostAddressRangeEXT { address: bytes.as_mut_ptr().cast(), size: bytes.len() };
-        let _ = unsafe { (self.write_samplers)(self.bench.device().handle(), 1, info, &to) };
+        let _ = unsafe { (self.write_samplers)(self.kernels.device().handle(), 1, info, &to) };
         bytes
     }
 
     /// A buffer for a resource heap, the reserved range at its end.
     fn heap(&self) -> Buffer {
-        self.bench.buffer(ROOM + LIMITS.resource_reserved, HEAP)
+        self.kernels.buffer(ROOM + LIMITS.resource_reserved, HEAP)
     }
 
     fn bind(&self, commands: vk::CommandBuffer, heap: Buffer) {
@@ -107,7 +107,7 @@ impl Kit {
         layout: vk::PipelineLayout,
         mappings: &[ffi::DescriptorSetAndBindingMappingEXT],
     ) -> Result<vk::Pipeline, vk::Result> {
-        let device = self.bench.device();
+        let device = self.kernels.device();
         let code = [0x0723_0203];
         let mut module = vk::ShaderModuleCreateInfo::default().code(&code);
         let mut mapped = ffi::ShaderDescriptorSetAndBindingMappingInfoEXT {
@@ -131,11 +131,11 @@ impl Kit {
         kernel: impl Fn(&mut Kernel<'_>) + Send + Sync + 'static,
         record: impl FnOnce(vk::CommandBuffer),
     ) -> Vec<&'static str> {
-        self.bench.gpu.set_kernel("main", kernel);
+        self.kernels.gpu.set_kernel("main", kernel);
         let pipeline = self.pipeline(vk::PipelineLayout::null(), mappings).unwrap();
-        self.bench.dispatch(pipeline, record);
-        unsafe { self.bench.device().destroy_pipeline(pipeline, None) };
-        self.bench.reports()
+        self.kernels.dispatch(pipeline, record);
+        unsafe { self.kernels.device().destroy_pipeline(pipeline, None) };
+        self.kernels.reports()
     }
 }
 
@@ -207,31 +207,31 @@ fn increment(kernel: &mut Kernel<'_>) {
 
 #[test]
 fn a_gpu_says_what_it_was_given() {
-    let kit = Kit::new();
+    let fixture = HeapFixture::new();
     let mut heap = ffi::PhysicalDeviceDescriptorHeapPropertiesEXT::default();
     let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut heap);
-    let (instance, physical) = (kit.bench.gpu.instance(), kit.bench.gpu.physical_device());
+    let (instance, physical) = (fixture.kernels.gpu.instance(), fixture.kernels.gpu.physical_device());
     unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
     assert_eq!(heap.min_resource_heap_reserved_range, LIMITS.resource_reserved);
     assert_eq!((heap.sampler_descriptor_size, heap.max_push_data_size), (32, 256));
-    assert_eq!(unsafe { (kit.size)(physical, Type::STORAGE_BUFFER) }, LIMITS.buffer);
-    assert_eq!(unsafe { (kit.size)(physical, Type::COMBINED_IMAGE_SAMPLER) }, 0);
-    assert_eq!(kit.bench.reports(), ["VUID-vkGetPhysicalDeviceDescriptorSizeEXT-type-11362"]);
-    kit.bench.end();
+    assert_eq!(unsafe { (fixture.size)(physical, Type::STORAGE_BUFFER) }, LIMITS.buffer);
+    assert_eq!(unsafe { (fixture.size)(physical, Type::COMBINED_IMAGE_SAMPLER) }, 0);
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkGetPhysicalDeviceDescriptorSizeEXT-type-11362"]);
+    fixture.kernels.end();
 }
 
 #[test]
 fn every_source_of_a_buffer_leads_to_it() {
-    let kit = Kit::new();
-    let heap = kit.heap();
-    let target = kit.bench.buffer(1024, STORAGE);
-    let table = kit.bench.buffer(256, UNIFORM);
+    let fixture = HeapFixture::new();
+    let heap = fixture.heap();
+    let target = fixture.kernels.buffer(1024, STORAGE);
+    let table = fixture.kernels.buffer(256, UNIFORM);
     // Slots of 16 bytes; the descriptor is in slot 5.
-    kit.bench.write(heap, 80, &kit.buffer(Type::STORAGE_BUFFER, target.address + 256, 64));
+    fixture.kernels.write(heap, 80, &fixture.buffer(Type::STORAGE_BUFFER, target.address + 256, 64));
     // Indices and addresses that shaders find in memory.
-    kit.bench.write(table, 0, &4_u32.to_le_bytes());
-    kit.bench.write(table, 4, &5_u32.to_le_bytes());
-    kit.bench.write(table, 16, &(target.address + 256).to_le_bytes());
+    fixture.kernels.write(table, 0, &4_u32.to_le_bytes());
+    fixture.kernels.write(table, 4, &5_u32.to_le_bytes());
+    fixture.kernels.write(table, 16, &(target.address + 256).to_le_bytes());
     let indirect = ffi::DescriptorMappingSourceIndirectIndexEXT {
         heap_offset: 0,
         push_offset: 8,
@@ -269,23 +269,23 @@ fn every_source_of_a_buffer_leads_to_it() {
         mapping(BUFFERS, source::INDIRECT_ADDRESS, Data { indirect_address: address }),
     ];
     for (count, source) in (1_u8..).zip(sources) {
-        let reports = kit.run(&[source], increment, |commands| {
-            kit.bind(commands, heap);
-            kit.push(commands, 0, &4_u64.to_le_bytes());
-            kit.push(commands, 8, &table.address.to_le_bytes());
-            kit.push(commands, 16, &(target.address + 256).to_le_bytes());
+        let reports = fixture.run(&[source], increment, |commands| {
+            fixture.bind(commands, heap);
+            fixture.push(commands, 0, &4_u64.to_le_bytes());
+            fixture.push(commands, 8, &table.address.to_le_bytes());
+            fixture.push(commands, 16, &(target.address + 256).to_le_bytes());
         });
         assert!(reports.is_empty(), "{reports:?}");
-        assert_eq!(kit.bench.bytes(target, 257)[256], count);
+        assert_eq!(fixture.kernels.bytes(target, 257)[256], count);
     }
-    kit.bench.end();
+    fixture.kernels.end();
 }
 
 #[test]
 fn data_of_the_heap_and_push_data_are_uniform_buffers() {
-    let kit = Kit::new();
-    let heap = kit.heap();
-    kit.bench.write(heap, 1024 + 256, &[7, 0, 0, 0]);
+    let fixture = HeapFixture::new();
+    let heap = fixture.heap();
+    fixture.kernels.write(heap, 1024 + 256, &[7, 0, 0, 0]);
     type Data = ffi::DescriptorMappingSourceDataEXT;
     let heap_data = ffi::DescriptorMappingSourceHeapDataEXT { heap_offset: 1024, push_offset: 4 };
     let uniform = resource::UNIFORM_BUFFER;
@@ -301,23 +301,23 @@ fn data_of_the_heap_and_push_data_are_uniform_buffers() {
         kernel.buffer(0, 0, 0).write_u32(0, 1);
         kernel.buffer(0, 1, 0).write_u32(0, 1);
     };
-    let reports = kit.run(&mappings, kernel, |commands| {
-        kit.bind(commands, heap);
-        kit.push(commands, 4, &256_u32.to_le_bytes());
-        kit.push(commands, 8, &[8, 0, 0, 0, 9, 0, 0, 0]);
+    let reports = fixture.run(&mappings, kernel, |commands| {
+        fixture.bind(commands, heap);
+        fixture.push(commands, 4, &256_u32.to_le_bytes());
+        fixture.push(commands, 8, &[8, 0, 0, 0, 9, 0, 0, 0]);
     });
     assert_eq!(reports, ["SUBLET-descriptor-read-only"; 2]);
-    kit.bench.end();
+    fixture.kernels.end();
 }
 
 #[test]
 fn a_combined_index_has_an_image_and_a_sampler() {
-    let kit = Kit::new();
-    let heap = kit.heap();
-    let room = ROOM + LIMITS.sampler_reserved;
-    let samplers = kit.bench.buffer(room, HEAP);
+    let fixture = HeapFixture::new();
+    let heap = fixture.heap();
+    let size = ROOM + LIMITS.sampler_reserved;
+    let samplers = fixture.kernels.buffer(size, HEAP);
     let linear = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::LINEAR);
-    kit.bench.write(samplers, 3 * 32, &kit.sampler(&linear));
+    fixture.kernels.write(samplers, 3 * 32, &fixture.sampler(&linear));
     let mut index = push_index(0, 32);
     index.use_combined_image_sampler_index = vk::TRUE;
     index.sampler_heap_index_stride = 32;
@@ -328,26 +328,26 @@ fn a_combined_index_has_an_image_and_a_sampler() {
         assert_eq!(kernel.heap_sampler(96).unwrap().mag_filter, vk::Filter::LINEAR);
         assert_eq!(kernel.mapped_image(0, 0, 0), vk::Image::null());
     };
-    let reports = kit.run(&mappings, kernel, |commands| {
-        kit.bind(commands, heap);
+    let reports = fixture.run(&mappings, kernel, |commands| {
+        fixture.bind(commands, heap);
         let info = ffi::BindHeapInfoEXT {
-            heap_range: ffi::DeviceAddressRangeKHR { address: samplers.address, size: room },
+            heap_range: ffi::DeviceAddressRangeKHR { address: samplers.address, size: size },
             reserved_range_offset: ROOM,
             reserved_range_size: LIMITS.sampler_reserved,
             ..Default::default()
         };
-        unsafe { (kit.bind_samplers)(commands, &info) };
-        kit.push(commands, 0, &(3_u32 << 20 | 2).to_le_bytes());
+        unsafe { (fixture.bind_samplers)(commands, &info) };
+        fixture.push(commands, 0, &(3_u32 << 20 | 2).to_le_bytes());
     });
     assert_eq!(reports, ["SUBLET-descriptor-unwritten"], "there is no image at index 2");
-    kit.bench.end();
+    fixture.kernels.end();
 }
 
 #[test]
 fn a_heap_that_is_bound_against_the_rules_is_refused() {
-    let kit = Kit::new();
-    let heap = kit.bench.buffer((32 << 20) + 64, HEAP);
-    let plain = kit.bench.buffer(ROOM + LIMITS.resource_reserved, STORAGE);
+    let fixture = HeapFixture::new();
+    let heap = fixture.kernels.buffer((32 << 20) + 64, HEAP);
+    let plain = fixture.kernels.buffer(ROOM + LIMITS.resource_reserved, STORAGE);
     let good = resources(heap);
     type Change = fn(&mut ffi::BindHeapInfoEXT);
     let changes: [(Change, &str); 6] = [
@@ -361,43 +361,43 @@ fn a_heap_that_is_bound_against_the_rules_is_refused() {
     for (change, rule) in changes {
         let mut info = good;
         change(&mut info);
-        kit.bench.run(|commands| unsafe { (kit.bind_resources)(commands, &info) });
-        assert_eq!(kit.bench.reports(), [rule]);
+        fixture.kernels.run(|commands| unsafe { (fixture.bind_resources)(commands, &info) });
+        assert_eq!(fixture.kernels.reports(), [rule]);
     }
-    kit.bench.run(|commands| kit.bind(commands, plain));
-    assert_eq!(kit.bench.reports(), ["VUID-vkCmdBindResourceHeapEXT-heapRange-11237"]);
+    fixture.kernels.run(|commands| fixture.bind(commands, plain));
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkCmdBindResourceHeapEXT-heapRange-11237"]);
     // The edge: what is right in every way. Other command buffers bind the same, or no reserved range of it.
-    kit.bench.run(|commands| unsafe { (kit.bind_resources)(commands, &good) });
-    kit.bench.run(|commands| unsafe { (kit.bind_resources)(commands, &good) });
-    assert!(kit.bench.reports().is_empty());
+    fixture.kernels.run(|commands| unsafe { (fixture.bind_resources)(commands, &good) });
+    fixture.kernels.run(|commands| unsafe { (fixture.bind_resources)(commands, &good) });
+    assert!(fixture.kernels.reports().is_empty());
     let mut other = good;
     other.heap_range.size += 32;
     other.reserved_range_offset += 32;
-    kit.bench.run(|commands| unsafe { (kit.bind_resources)(commands, &other) });
-    assert_eq!(kit.bench.reports(), ["VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236"]);
-    kit.bench.end();
+    fixture.kernels.run(|commands| unsafe { (fixture.bind_resources)(commands, &other) });
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236"]);
+    fixture.kernels.end();
 }
 
 #[test]
 fn push_data_beyond_its_room_is_refused() {
-    let kit = Kit::new();
+    let fixture = HeapFixture::new();
     let cases = [
         (252, 8, "VUID-VkPushDataInfoEXT-offset-11243"),
         (2, 4, "VUID-VkPushDataInfoEXT-offset-11418"),
         (0, 6, "VUID-VkPushDataInfoEXT-data-11419"),
     ];
     for (offset, size, rule) in cases {
-        kit.bench.run(|commands| kit.push(commands, offset, &vec![0; size]));
-        assert_eq!(kit.bench.reports(), [rule]);
+        fixture.kernels.run(|commands| fixture.push(commands, offset, &vec![0; size]));
+        assert_eq!(fixture.kernels.reports(), [rule]);
     }
-    kit.bench.run(|commands| kit.push(commands, 248, &[0; 8]));
-    kit.bench.end();
+    fixture.kernels.run(|commands| fixture.push(commands, 248, &[0; 8]));
+    fixture.kernels.end();
 }
 
 #[test]
 fn a_descriptor_that_breaks_a_rule_is_not_written() {
-    let kit = Kit::new();
-    let storage = kit.bench.buffer(1024, STORAGE);
+    let fixture = HeapFixture::new();
+    let storage = fixture.kernels.buffer(1024, STORAGE);
     let cases = [
         (Type::UNIFORM_BUFFER, storage.address, 64, "VUID-VkResourceDescriptorInfoEXT-type-11461"),
         (Type::STORAGE_BUFFER, storage.address, 0, "VUID-VkResourceDescriptorInfoEXT-type-11433"),
@@ -407,24 +407,24 @@ fn a_descriptor_that_breaks_a_rule_is_not_written() {
         (Type::SAMPLER, storage.address, 64, "VUID-VkResourceDescriptorInfoEXT-type-11210"),
     ];
     for (kind, address, size, rule) in cases {
-        assert!(kit.buffer(kind, address, size).iter().all(|&byte| byte == 0));
-        assert_eq!(kit.bench.reports(), [rule]);
+        assert!(fixture.buffer(kind, address, size).iter().all(|&byte| byte == 0));
+        assert_eq!(fixture.kernels.reports(), [rule]);
     }
     let null = ffi::ResourceDescriptorDataEXT { p_address_range: std::ptr::null() };
-    assert!(kit.write(Type::STORAGE_BUFFER, null, &mut [0; 16]).result().is_err());
-    assert_eq!(kit.bench.reports(), ["VUID-VkResourceDescriptorInfoEXT-None-11213"]);
-    assert!(kit.write(Type::STORAGE_BUFFER, null, &mut [0; 15]).result().is_err());
-    assert_eq!(kit.bench.reports(), ["VUID-vkWriteResourceDescriptorsEXT-size-11207"]);
+    assert!(fixture.write(Type::STORAGE_BUFFER, null, &mut [0; 16]).result().is_err());
+    assert_eq!(fixture.kernels.reports(), ["VUID-VkResourceDescriptorInfoEXT-None-11213"]);
+    assert!(fixture.write(Type::STORAGE_BUFFER, null, &mut [0; 15]).result().is_err());
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkWriteResourceDescriptorsEXT-size-11207"]);
     let border = vk::SamplerCreateInfo::default().border_color(vk::BorderColor::INT_CUSTOM_EXT);
-    kit.sampler(&border);
-    assert_eq!(kit.bench.reports(), ["VUID-vkWriteSamplerDescriptorsEXT-borderColor-11444"]);
-    assert!(kit.buffer(Type::STORAGE_BUFFER, storage.address, 1024).iter().any(|&byte| byte != 0));
-    kit.bench.end();
+    fixture.sampler(&border);
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkWriteSamplerDescriptorsEXT-borderColor-11444"]);
+    assert!(fixture.buffer(Type::STORAGE_BUFFER, storage.address, 1024).iter().any(|&byte| byte != 0));
+    fixture.kernels.end();
 }
 
 #[test]
 fn a_pipeline_with_wrong_mappings_is_not_made() {
-    let kit = Kit::new();
+    let fixture = HeapFixture::new();
     type Data = ffi::DescriptorMappingSourceDataEXT;
     let address = |push_offset, address_offset| {
         let indirect_address = ffi::DescriptorMappingSourceIndirectAddressEXT { push_offset, address_offset };
@@ -454,39 +454,39 @@ fn a_pipeline_with_wrong_mappings_is_not_made() {
         (address(256, 0), "VUID-VkDescriptorMappingSourceIndirectAddressEXT-pushOffset-11267"),
         (address(0, 4), "VUID-VkDescriptorMappingSourceIndirectAddressEXT-addressOffset-11268"),
     ];
-    refused(&kit, cases);
-    let layout = kit.bench.layout(&[]);
-    assert!(kit.pipeline(layout, &[]).is_err());
-    assert_eq!(kit.bench.reports(), ["VUID-VkComputePipelineCreateInfo-flags-11311"]);
-    kit.bench.end();
+    refused(&fixture, cases);
+    let layout = fixture.kernels.layout(&[]);
+    assert!(fixture.pipeline(layout, &[]).is_err());
+    assert_eq!(fixture.kernels.reports(), ["VUID-VkComputePipelineCreateInfo-flags-11311"]);
+    fixture.kernels.end();
 }
 
 fn refused<const N: usize>(
-    kit: &Kit,
+    fixture: &HeapFixture,
     cases: [(Vec<ffi::DescriptorSetAndBindingMappingEXT>, &'static str); N],
 ) {
     for (mappings, rule) in cases {
-        assert!(kit.pipeline(vk::PipelineLayout::null(), &mappings).is_err(), "{rule}");
-        assert_eq!(kit.bench.reports(), [rule]);
+        assert!(fixture.pipeline(vk::PipelineLayout::null(), &mappings).is_err(), "{rule}");
+        assert_eq!(fixture.kernels.reports(), [rule]);
     }
 }
 
 #[test]
 fn a_shader_that_looks_where_nothing_is_is_reported() {
-    let kit = Kit::new();
-    let heap = kit.heap();
-    let target = kit.bench.buffer(1024, STORAGE);
-    kit.bench.write(heap, 0, &kit.buffer(Type::STORAGE_BUFFER, target.address, 64));
+    let fixture = HeapFixture::new();
+    let heap = fixture.heap();
+    let target = fixture.kernels.buffer(1024, STORAGE);
+    fixture.kernels.write(heap, 0, &fixture.buffer(Type::STORAGE_BUFFER, target.address, 64));
     let look = |mappings: &[ffi::DescriptorSetAndBindingMappingEXT], bound: bool, index: Option<u32>| {
-        kit.run(
+        fixture.run(
             mappings,
             |kernel| drop(kernel.buffer(0, 0, 0)),
             |commands| {
                 if bound {
-                    kit.bind(commands, heap);
+                    fixture.bind(commands, heap);
                 }
                 if let Some(index) = index {
-                    kit.push(commands, 0, &index.to_le_bytes());
+                    fixture.push(commands, 0, &index.to_le_bytes());
                 }
             },
         )
@@ -501,23 +501,23 @@ fn a_shader_that_looks_where_nothing_is_is_reported() {
     assert_eq!(look(&index, true, Some(256)), ["VUID-vkCmdDispatch-None-11309"]);
     assert_eq!(look(&[by_push_index(0, 8)], true, Some(1)), ["VUID-vkCmdDispatch-None-11297"]);
     assert_eq!(look(&[], true, None), ["VUID-VkComputePipelineCreateInfo-flags-11312"]);
-    kit.bench.write(heap, 16, &[1, 2, 3, 4]);
+    fixture.kernels.write(heap, 16, &[1, 2, 3, 4]);
     assert_eq!(look(&index, true, Some(1)), ["SUBLET-descriptor-garbage"]);
-    kit.bench.destroy(target);
+    fixture.kernels.destroy(target);
     assert_eq!(look(&index, true, Some(0)), ["SUBLET-descriptor-destroyed"]);
-    kit.bench.end();
+    fixture.kernels.end();
 }
 
 #[test]
 fn an_embedded_sampler_wants_its_room() {
-    let kit = Kit::new();
+    let fixture = HeapFixture::new();
     let size = ROOM + LIMITS.sampler_reserved_with_embedded;
-    let heap = kit.bench.buffer(size, HEAP);
+    let heap = fixture.kernels.buffer(size, HEAP);
     let linear = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::LINEAR);
     let mut embedded = constant(resource::SAMPLER, 0, 0);
     embedded.source_data.constant_offset.p_embedded_sampler = std::ptr::from_ref(&linear).cast();
     let look = |reserved| {
-        kit.run(
+        fixture.run(
             &[embedded],
             |kernel| {
                 let _ = kernel.mapped_sampler(0, 0, 0);
@@ -529,44 +529,47 @@ fn an_embedded_sampler_wants_its_room() {
                     reserved_range_size: reserved,
                     ..Default::default()
                 };
-                unsafe { (kit.bind_samplers)(commands, &info) };
+                unsafe { (fixture.bind_samplers)(commands, &info) };
             },
         )
     };
     assert_eq!(look(LIMITS.sampler_reserved), ["VUID-vkCmdDispatch-pBindInfo-11375"]);
-    kit.bench.reset();
+    fixture.kernels.reset();
     assert!(look(LIMITS.sampler_reserved_with_embedded).is_empty());
-    kit.bench.end();
+    fixture.kernels.end();
 }
 
 #[test]
 fn heaps_and_sets_undo_each_other() {
-    let kit = Kit::new();
-    let heap = kit.heap();
-    let target = kit.bench.buffer(1024, STORAGE);
-    kit.bench.write(heap, 0, &kit.buffer(Type::STORAGE_BUFFER, target.address, 64));
-    let layout = kit.bench.layout(&[]);
+    let fixture = HeapFixture::new();
+    let heap = fixture.heap();
+    let target = fixture.kernels.buffer(1024, STORAGE);
+    fixture.kernels.write(heap, 0, &fixture.buffer(Type::STORAGE_BUFFER, target.address, 64));
+    let layout = fixture.kernels.layout(&[]);
     let mappings = [constant(BUFFERS, 0, 16)];
-    let reports = kit.run(
+    let reports = fixture.run(
         &mappings,
         |kernel| drop(kernel.buffer(0, 0, 0)),
         |commands| {
-            kit.bind(commands, heap);
-            unsafe { kit.bench.device().cmd_push_constants(commands, layout, STAGE, 0, &[0; 4]) };
+            fixture.bind(commands, heap);
+            unsafe { fixture.kernels.device().cmd_push_constants(commands, layout, STAGE, 0, &[0; 4]) };
         },
     );
     assert_eq!(reports, ["VUID-vkCmdDispatch-None-11308"]);
-    kit.bench.gpu.set_kernel("plain", |kernel: &mut Kernel<'_>| kernel.read_push_constants(0, &mut [0; 4]));
-    let plain = kit.bench.pipeline(layout, c"plain");
-    kit.bench.run(|commands| unsafe {
-        let device = kit.bench.device();
+    fixture
+        .kernels
+        .gpu
+        .set_kernel("plain", |kernel: &mut Kernel<'_>| kernel.read_push_constants(0, &mut [0; 4]));
+    let plain = fixture.kernels.pipeline(layout, c"plain");
+    fixture.kernels.run(|commands| unsafe {
+        let device = fixture.kernels.device();
         device.cmd_bind_pipeline(commands, POINT, plain);
         device.cmd_push_constants(commands, layout, STAGE, 0, &[0; 4]);
-        kit.bind(commands, heap);
+        fixture.bind(commands, heap);
         device.cmd_dispatch(commands, 1, 1, 1);
     });
-    assert_eq!(kit.bench.reports(), ["VUID-vkCmdDispatch-maintenance4-08602"]);
-    kit.bench.end();
+    assert_eq!(fixture.kernels.reports(), ["VUID-vkCmdDispatch-maintenance4-08602"]);
+    fixture.kernels.end();
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn record_address(mask: u32, offset: u32) -> ffi::DescriptorSetAndBindingMapping
 
 #[test]
 fn mappings_out_of_a_shaders_record_are_held_to_their_rules() {
-    let kit = Kit::new();
+    let fixture = HeapFixture::new();
     let (uniform, image) = (resource::UNIFORM_BUFFER, resource::SAMPLED_IMAGE);
     let several = |mut of: ffi::DescriptorSetAndBindingMappingEXT| {
         of.binding_count = 2;
@@ -53,7 +53,7 @@ fn mappings_out_of_a_shaders_record_are_held_to_their_rules() {
     index.use_combined_image_sampler_index = vk::TRUE;
     combined.source_data = ffi::DescriptorMappingSourceDataEXT { shader_record_index: index };
     refused(
-        &kit,
+        &fixture,
         [
             (
                 vec![by_record(BUFFERS, 2, 16)],
@@ -78,7 +78,7 @@ fn mappings_out_of_a_shaders_record_are_held_to_their_rules() {
     // At the edge of the rules: the pipeline is made, and a compute shader finds no record.
     for mapping in [by_record(BUFFERS, 4, 16), record_data(uniform, 4), record_address(BUFFERS, 8)] {
         let look = |kernel: &mut Kernel<'_>| drop(kernel.buffer(0, 0, 0));
-        assert_eq!(kit.run(&[mapping], look, |_| {}), ["SUBLET-descriptor-binding"]);
+        assert_eq!(fixture.run(&[mapping], look, |_| {}), ["SUBLET-descriptor-binding"]);
     }
-    kit.bench.end();
+    fixture.kernels.end();
 }

@@ -22,18 +22,18 @@ fn copy(
 
 #[test]
 fn copies_move_what_is_written_and_what_is_not() {
-    let mut kit = strict();
-    let layout = kit.layout(&[many(0, STORAGE, 3)]);
-    let pool = kit.pool(2, &[(STORAGE, 6)]);
-    let sets = kit.sets(pool, &[layout; 2]).unwrap();
-    let (one, other) = (kit.buffer(), kit.buffer());
-    kit.write_buffer(sets[0], (0, 0), STORAGE, one);
-    kit.write_buffer(sets[1], (0, 2), STORAGE, other);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[many(0, STORAGE, 3)]);
+    let pool = fixture.pool(2, &[(STORAGE, 6)]);
+    let sets = fixture.sets(pool, &[layout; 2]).unwrap();
+    let (one, other) = (fixture.buffer(), fixture.buffer());
+    fixture.write_buffer(sets[0], (0, 0), STORAGE, one);
+    fixture.write_buffer(sets[1], (0, 2), STORAGE, other);
     // Element 1 of the source was never written.
     let copies = [copy((sets[0], 0, 0), (sets[1], 0, 1), 2)];
-    unsafe { kit.device().update_descriptor_sets(&[], &copies) };
-    kit.expect_silence();
-    let buffer = |element| match kit.gpu.descriptor(sets[1], 0, element) {
+    unsafe { fixture.device().update_descriptor_sets(&[], &copies) };
+    fixture.expect_silence();
+    let buffer = |element| match fixture.gpu.descriptor(sets[1], 0, element) {
         Some(Descriptor::Buffer { buffer, .. }) => Some(buffer),
         _ => None,
     };
@@ -42,25 +42,25 @@ fn copies_move_what_is_written_and_what_is_not() {
 
 #[test]
 fn copies_see_what_the_same_call_writes() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, STORAGE)]);
-    let pool = kit.pool(2, &[(STORAGE, 2)]);
-    let sets = kit.sets(pool, &[layout; 2]).unwrap();
-    let infos = [vk::DescriptorBufferInfo { buffer: kit.buffer(), offset: 0, range: vk::WHOLE_SIZE }];
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, STORAGE)]);
+    let pool = fixture.pool(2, &[(STORAGE, 2)]);
+    let sets = fixture.sets(pool, &[layout; 2]).unwrap();
+    let infos = [vk::DescriptorBufferInfo { buffer: fixture.buffer(), offset: 0, range: vk::WHOLE_SIZE }];
     let write =
         vk::WriteDescriptorSet::default().dst_set(sets[0]).descriptor_type(STORAGE).buffer_info(&infos);
     let copies = [copy((sets[0], 0, 0), (sets[1], 0, 0), 1)];
-    unsafe { kit.device().update_descriptor_sets(&[write], &copies) };
-    assert_eq!(kit.gpu.descriptor(sets[1], 0, 0), kit.gpu.descriptor(sets[0], 0, 0));
-    assert!(kit.gpu.descriptor(sets[1], 0, 0).is_some());
+    unsafe { fixture.device().update_descriptor_sets(&[write], &copies) };
+    assert_eq!(fixture.gpu.descriptor(sets[1], 0, 0), fixture.gpu.descriptor(sets[0], 0, 0));
+    assert!(fixture.gpu.descriptor(sets[1], 0, 0).is_some());
 }
 
 #[test]
 fn copies_that_do_not_fit() {
-    let mut kit = strict();
-    let layout = kit.layout(&[many(0, STORAGE, 3), at(1, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool(2, &[(STORAGE, 6), (Type::UNIFORM_BUFFER, 2)]);
-    let sets = kit.sets(pool, &[layout; 2]).unwrap();
+    let mut fixture = strict();
+    let layout = fixture.layout(&[many(0, STORAGE, 3), at(1, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool(2, &[(STORAGE, 6), (Type::UNIFORM_BUFFER, 2)]);
+    let sets = fixture.sets(pool, &[layout; 2]).unwrap();
     let (src, dst) = (sets[0], sets[1]);
     let null = vk::DescriptorSet::null();
     for (copy, rule) in [
@@ -73,17 +73,17 @@ fn copies_that_do_not_fit() {
         (copy((src, 0, 0), (dst, 1, 0), 1), "VUID-VkCopyDescriptorSet-dstBinding-02632"),
         (copy((src, 0, 0), (src, 0, 1), 2), "VUID-VkCopyDescriptorSet-srcSet-00349"),
     ] {
-        unsafe { kit.device().update_descriptor_sets(&[], &[copy]) };
-        kit.expect(rule);
+        unsafe { fixture.device().update_descriptor_sets(&[], &[copy]) };
+        fixture.expect(rule);
     }
-    let after = kit.flagged(&[many(0, STORAGE, 3)], &[vk::DescriptorBindingFlags::UPDATE_AFTER_BIND]);
-    let pool = kit.pool_with(1, &[(STORAGE, 3)], vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
-    let after = kit.set(pool, after).unwrap();
+    let after = fixture.flagged(&[many(0, STORAGE, 3)], &[vk::DescriptorBindingFlags::UPDATE_AFTER_BIND]);
+    let pool = fixture.pool_with(1, &[(STORAGE, 3)], vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
+    let after = fixture.set(pool, after).unwrap();
     for (copy, rule) in [
         (copy((after, 0, 0), (dst, 0, 0), 1), "VUID-VkCopyDescriptorSet-srcSet-01918"),
         (copy((src, 0, 0), (after, 0, 0), 1), "VUID-VkCopyDescriptorSet-srcSet-04885"),
     ] {
-        unsafe { kit.device().update_descriptor_sets(&[], &[copy]) };
-        kit.expect(rule);
+        unsafe { fixture.device().update_descriptor_sets(&[], &[copy]) };
+        fixture.expect(rule);
     }
 }

@@ -8,7 +8,7 @@
 mod bound;
 mod capabilities;
 mod copies;
-mod kit;
+mod fixture;
 mod layouts;
 mod objects;
 mod pending;
@@ -25,10 +25,9 @@ use crate::Gpu;
 use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
 use crate::facts::profiles::{ALL, Profile};
 use crate::objects::descriptors::contents::Descriptor;
-use kit::{Kit, at, many};
+use crate::tests::WRONG;
+use fixture::{DescriptorFixture, at, many};
 
-/// The result of a call that breaks a rule.
-const WRONG: vk::Result = vk::Result::ERROR_VALIDATION_FAILED_EXT;
 const FULL: vk::Result = vk::Result::ERROR_OUT_OF_POOL_MEMORY;
 
 fn profile(name: &str) -> &'static Profile {
@@ -36,6 +35,8 @@ fn profile(name: &str) -> &'static Profile {
 }
 
 /// A GPU with every feature that has to do with descriptors, and pools that refuse what they may.
-fn strict() -> Kit {
-    Kit::new(Gpu::builder(profile("nvidia-h200")).descriptor_pools(DescriptorPoolPolicy::Strict))
+fn strict() -> DescriptorFixture {
+    DescriptorFixture::new(
+        Gpu::builder(profile("nvidia-h200")).descriptor_pools(DescriptorPoolPolicy::Strict),
+    )
 }

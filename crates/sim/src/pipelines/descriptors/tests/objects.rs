@@ -3,64 +3,59 @@
 
 use std::ffi::c_void;
 
-use super::kit::foreign;
+use super::fixture::foreign;
 use super::*;
 
 const STORAGE: Type = Type::STORAGE_BUFFER;
 
 #[test]
 fn a_layout_may_go_before_its_sets_but_then_they_are_not_updated() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, STORAGE)]);
-    let pool = kit.pool(1, &[(STORAGE, 1)]);
-    let set = kit.set(pool, layout).unwrap();
-    kit.destroy_layout(layout);
-    kit.expect_silence();
-    let buffer = kit.buffer();
-    kit.write_buffer(set, (0, 0), STORAGE, buffer);
-    kit.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
-    assert_eq!(kit.set(pool, layout), Err(WRONG));
-    kit.expect("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter");
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, STORAGE)]);
+    let pool = fixture.pool(1, &[(STORAGE, 1)]);
+    let set = fixture.set(pool, layout).unwrap();
+    fixture.destroy_layout(layout);
+    fixture.expect_silence();
+    let buffer = fixture.buffer();
+    fixture.write_buffer(set, (0, 0), STORAGE, buffer);
+    fixture.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
+    fixture.refuses("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter", fixture.set(pool, layout));
 }
 
 #[test]
 fn sets_are_freed_only_where_the_pool_lets_them() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, STORAGE)]);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, STORAGE)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
     let (plain, free, other) = (
-        kit.pool(2, &[(STORAGE, 2)]),
-        kit.pool_with(2, &[(STORAGE, 2)], flags),
-        kit.pool_with(2, &[(STORAGE, 2)], flags),
+        fixture.pool(2, &[(STORAGE, 2)]),
+        fixture.pool_with(2, &[(STORAGE, 2)], flags),
+        fixture.pool_with(2, &[(STORAGE, 2)], flags),
     );
-    let (in_plain, in_free) = (kit.set(plain, layout).unwrap(), kit.set(free, layout).unwrap());
-    assert_eq!(kit.free(plain, in_plain), Err(WRONG));
-    kit.expect("VUID-vkFreeDescriptorSets-descriptorPool-00312");
-    assert_eq!(kit.free(other, in_free), Err(WRONG));
-    kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-parent");
-    assert_eq!(kit.free(foreign(), in_free), Err(WRONG));
-    kit.expect("VUID-vkFreeDescriptorSets-descriptorPool-parameter");
+    let (in_plain, in_free) = (fixture.set(plain, layout).unwrap(), fixture.set(free, layout).unwrap());
+    fixture.refuses("VUID-vkFreeDescriptorSets-descriptorPool-00312", fixture.free(plain, in_plain));
+    fixture.refuses("VUID-vkFreeDescriptorSets-pDescriptorSets-parent", fixture.free(other, in_free));
+    fixture.refuses("VUID-vkFreeDescriptorSets-descriptorPool-parameter", fixture.free(foreign(), in_free));
     // One that is wrong keeps the others.
     let twice = [in_free, in_free];
-    assert_eq!(unsafe { kit.device().free_descriptor_sets(free, &twice) }, Err(WRONG));
-    kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-00310");
-    assert_eq!(unsafe { kit.device().free_descriptor_sets(free, &[in_free, in_plain]) }, Err(WRONG));
-    kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-parent");
-    kit.free(free, in_free).unwrap();
+    assert_eq!(unsafe { fixture.device().free_descriptor_sets(free, &twice) }, Err(WRONG));
+    fixture.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-00310");
+    assert_eq!(unsafe { fixture.device().free_descriptor_sets(free, &[in_free, in_plain]) }, Err(WRONG));
+    fixture.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-parent");
+    fixture.free(free, in_free).unwrap();
     for set in [in_free, foreign()] {
-        assert_eq!(kit.free(free, set), Err(WRONG));
-        kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-00310");
+        fixture.refuses("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", fixture.free(free, set));
     }
-    kit.reset(free).unwrap();
-    let again = kit.set(free, layout).unwrap();
-    kit.destroy_pool(free);
-    kit.write_buffer(again, (0, 0), STORAGE, foreign());
-    kit.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
+    fixture.reset(free).unwrap();
+    let again = fixture.set(free, layout).unwrap();
+    fixture.destroy_pool(free);
+    fixture.write_buffer(again, (0, 0), STORAGE, foreign());
+    fixture.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
 }
 
 #[test]
 fn pools_that_contradict_themselves() {
-    let mut kit = strict();
+    let mut fixture = strict();
     let none = vk::DescriptorPoolCreateFlags::empty();
     let host_only = vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT;
     for (max_sets, size, flags, rule) in [
@@ -80,25 +75,25 @@ fn pools_that_contradict_themselves() {
             "VUID-VkDescriptorPoolCreateInfo-flags-09228",
         ),
     ] {
-        let sizes = kit::pool_sizes(&[size]);
+        let sizes = fixture::pool_sizes(&[size]);
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(max_sets).pool_sizes(&sizes).flags(flags);
-        assert_eq!(kit.try_pool(&info), Err(WRONG));
-        kit.expect(rule);
+        assert_eq!(fixture.try_pool(&info), Err(WRONG));
+        fixture.expect(rule);
     }
     let (one, other) = ([STORAGE, Type::UNIFORM_BUFFER], [STORAGE]);
     let lists =
         [&one[..], &other].map(|types| vk::MutableDescriptorTypeListEXT::default().descriptor_types(types));
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
-    let sizes = kit::pool_sizes(&[(Type::MUTABLE_EXT, 1), (Type::MUTABLE_EXT, 1)]);
+    let sizes = fixture::pool_sizes(&[(Type::MUTABLE_EXT, 1), (Type::MUTABLE_EXT, 1)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    assert_eq!(kit.try_pool(&info.push_next(&mut mutable)), Err(WRONG));
-    kit.expect("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787");
-    let mut old = Kit::new(Gpu::builder(profile("lavapipe")));
+    assert_eq!(fixture.try_pool(&info.push_next(&mut mutable)), Err(WRONG));
+    fixture.expect("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787");
+    let mut old = DescriptorFixture::new(Gpu::builder(profile("lavapipe")));
     for (size, flags, rule) in [
         ((Type::MUTABLE_EXT, 1), none, "VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608"),
         ((STORAGE, 1), host_only, "VUID-VkDescriptorPoolCreateInfo-flags-04609"),
     ] {
-        let sizes = kit::pool_sizes(&[size]);
+        let sizes = fixture::pool_sizes(&[size]);
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).flags(flags);
         assert_eq!(old.try_pool(&info), Err(WRONG));
         old.expect(rule);
@@ -107,53 +102,52 @@ fn pools_that_contradict_themselves() {
 
 #[test]
 fn sets_that_a_pool_cannot_hold() {
-    let mut kit = strict();
-    let after = kit.flagged(&[at(0, STORAGE)], &[vk::DescriptorBindingFlags::UPDATE_AFTER_BIND]);
+    let mut fixture = strict();
+    let after = fixture.flagged(&[at(0, STORAGE)], &[vk::DescriptorBindingFlags::UPDATE_AFTER_BIND]);
     let flags = vk::DescriptorSetLayoutCreateFlags::HOST_ONLY_POOL_EXT;
-    let host_only = kit.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().flags(flags)).unwrap();
-    let plain = kit.layout(&[many(0, STORAGE, 4)]);
-    let pool = kit.pool(4, &[(STORAGE, 9)]);
+    let host_only = fixture.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().flags(flags)).unwrap();
+    let plain = fixture.layout(&[many(0, STORAGE, 4)]);
+    let pool = fixture.pool(4, &[(STORAGE, 9)]);
     for (pool, layout, rule) in [
         (pool, after, "VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044"),
         (pool, host_only, "VUID-VkDescriptorSetAllocateInfo-pSetLayouts-04610"),
         (pool, foreign(), "VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter"),
         (foreign(), plain, "VUID-VkDescriptorSetAllocateInfo-descriptorPool-parameter"),
     ] {
-        assert_eq!(kit.set(pool, layout), Err(WRONG));
-        kit.expect(rule);
+        assert_eq!(fixture.set(pool, layout), Err(WRONG));
+        fixture.expect(rule);
     }
-    assert_eq!(kit.sets(pool, &[]), Err(WRONG));
-    kit.expect("VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength");
+    assert_eq!(fixture.sets(pool, &[]), Err(WRONG));
+    fixture.expect("VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength");
     let flag = vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT;
-    let variable = kit.flagged(&[many(0, STORAGE, 4)], &[flag]);
-    assert_eq!(kit.variable(pool, variable, 5), Err(WRONG));
-    kit.expect("VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046");
+    let variable = fixture.flagged(&[many(0, STORAGE, 4)], &[flag]);
+    assert_eq!(fixture.variable(pool, variable, 5), Err(WRONG));
+    fixture.expect("VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046");
     // A count for a layout without a variable binding means nothing.
-    kit.variable(pool, plain, 5).unwrap();
-    kit.expect_silence();
+    fixture.variable(pool, plain, 5).unwrap();
+    fixture.expect_silence();
     let (layouts, counts) = ([variable; 2], [1]);
     let mut counts =
         vk::DescriptorSetVariableDescriptorCountAllocateInfo::default().descriptor_counts(&counts);
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-    let made = unsafe { kit.device().allocate_descriptor_sets(&info.push_next(&mut counts)) };
-    assert_eq!(made, Err(WRONG));
-    kit.expect("VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045");
+    let made = unsafe { fixture.device().allocate_descriptor_sets(&info.push_next(&mut counts)) };
+    fixture.refuses("VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045", made);
 }
 
 #[test]
 fn a_set_for_the_host_is_copied_from_and_not_bound() {
-    let mut kit = strict();
+    let mut fixture = strict();
     let flags = vk::DescriptorSetLayoutCreateFlags::HOST_ONLY_POOL_EXT;
     let bindings = [at(0, STORAGE)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
-    let layout = kit.try_layout(&info).unwrap();
-    let pipeline = kit.pipeline_layout(&[layout]);
-    let pool = kit.pool_with(1, &[(STORAGE, 1)], vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT);
-    let set = kit.set(pool, layout).unwrap();
-    kit.begin();
-    kit.bind(pipeline, 0, &[set]);
-    kit.end();
-    kit.expect("VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616");
+    let layout = fixture.try_layout(&info).unwrap();
+    let pipeline = fixture.pipeline_layout(&[layout]);
+    let pool = fixture.pool_with(1, &[(STORAGE, 1)], vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT);
+    let set = fixture.set(pool, layout).unwrap();
+    fixture.begin();
+    fixture.bind(pipeline, 0, &[set]);
+    fixture.end();
+    fixture.expect("VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616");
 }
 
 #[test]
@@ -166,7 +160,7 @@ fn everything_is_counted_and_what_is_left_behind_is_reported() {
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layout);
     unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
     unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
-    let sizes = kit::pool_sizes(&[(Type::SAMPLER, 3)]);
+    let sizes = fixture::pool_sizes(&[(Type::SAMPLER, 3)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(3).pool_sizes(&sizes);
     let pool = unsafe { device.create_descriptor_pool(&info, None) }.unwrap();
     let layouts = layout.repeat(2);
@@ -193,30 +187,31 @@ fn everything_is_counted_and_what_is_left_behind_is_reported() {
 
 #[test]
 fn stale_and_foreign_handles_are_reported_and_null_is_nothing() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, STORAGE)]);
-    let pool = kit.pool(1, &[(STORAGE, 1)]);
-    kit.destroy_pool(pool);
-    kit.destroy_layout(layout);
-    kit.expect_silence();
-    unsafe { kit.device().destroy_descriptor_pool(pool, None) };
-    kit.expect("VUID-vkDestroyDescriptorPool-descriptorPool-parameter");
-    assert_eq!(kit.reset(pool), Err(WRONG));
-    kit.expect("VUID-vkResetDescriptorPool-descriptorPool-parameter");
-    unsafe { kit.device().destroy_descriptor_set_layout(layout, None) };
-    kit.expect("VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter");
-    unsafe { kit.device().destroy_pipeline_layout(foreign(), None) };
-    kit.expect("VUID-vkDestroyPipelineLayout-pipelineLayout-parameter");
-    unsafe { kit.device().destroy_sampler(foreign(), None) };
-    kit.expect("VUID-vkDestroySampler-sampler-parameter");
-    unsafe { kit.device().destroy_descriptor_update_template(foreign(), None) };
-    kit.expect("VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter");
-    unsafe { kit.device().destroy_descriptor_pool(vk::DescriptorPool::null(), None) };
-    unsafe { kit.device().destroy_descriptor_set_layout(vk::DescriptorSetLayout::null(), None) };
-    unsafe { kit.device().destroy_pipeline_layout(vk::PipelineLayout::null(), None) };
-    unsafe { kit.device().destroy_sampler(vk::Sampler::null(), None) };
-    unsafe { kit.device().destroy_descriptor_update_template(vk::DescriptorUpdateTemplate::null(), None) };
-    kit.expect_silence();
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, STORAGE)]);
+    let pool = fixture.pool(1, &[(STORAGE, 1)]);
+    fixture.destroy_pool(pool);
+    fixture.destroy_layout(layout);
+    fixture.expect_silence();
+    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
+    fixture.expect("VUID-vkDestroyDescriptorPool-descriptorPool-parameter");
+    fixture.refuses("VUID-vkResetDescriptorPool-descriptorPool-parameter", fixture.reset(pool));
+    unsafe { fixture.device().destroy_descriptor_set_layout(layout, None) };
+    fixture.expect("VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter");
+    unsafe { fixture.device().destroy_pipeline_layout(foreign(), None) };
+    fixture.expect("VUID-vkDestroyPipelineLayout-pipelineLayout-parameter");
+    unsafe { fixture.device().destroy_sampler(foreign(), None) };
+    fixture.expect("VUID-vkDestroySampler-sampler-parameter");
+    unsafe { fixture.device().destroy_descriptor_update_template(foreign(), None) };
+    fixture.expect("VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter");
+    unsafe { fixture.device().destroy_descriptor_pool(vk::DescriptorPool::null(), None) };
+    unsafe { fixture.device().destroy_descriptor_set_layout(vk::DescriptorSetLayout::null(), None) };
+    unsafe { fixture.device().destroy_pipeline_layout(vk::PipelineLayout::null(), None) };
+    unsafe { fixture.device().destroy_sampler(vk::Sampler::null(), None) };
+    unsafe {
+        fixture.device().destroy_descriptor_update_template(vk::DescriptorUpdateTemplate::null(), None)
+    };
+    fixture.expect_silence();
 }
 
 unsafe extern "system" fn allocation(
@@ -238,7 +233,7 @@ unsafe extern "system" fn free(count: *mut c_void, bytes: *mut c_void) {
 
 #[test]
 fn host_memory_of_descriptor_objects_comes_from_the_callbacks() {
-    let kit = strict();
+    let fixture = strict();
     let mut count = 0_i32;
     let callbacks = vk::AllocationCallbacks {
         p_user_data: (&raw mut count).cast(),
@@ -247,8 +242,8 @@ fn host_memory_of_descriptor_objects_comes_from_the_callbacks() {
         ..Default::default()
     };
     let some = Some(&callbacks);
-    let device = kit.device();
-    let sizes = kit::pool_sizes(&[(STORAGE, 1)]);
+    let device = fixture.device();
+    let sizes = fixture::pool_sizes(&[(STORAGE, 1)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
     let pool = unsafe { device.create_descriptor_pool(&info, some) }.unwrap();
     let info = vk::DescriptorSetLayoutCreateInfo::default();
@@ -262,9 +257,9 @@ fn host_memory_of_descriptor_objects_comes_from_the_callbacks() {
     unsafe { device.destroy_pipeline_layout(pipeline, some) };
     unsafe { device.destroy_sampler(sampler, some) };
     assert_eq!(unsafe { (&raw const count).read_volatile() }, 0);
-    kit.expect_silence();
+    fixture.expect_silence();
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
     let pool = unsafe { device.create_descriptor_pool(&info, None) }.unwrap();
     unsafe { device.destroy_descriptor_pool(pool, some) };
-    kit.expect("VUID-vkDestroyDescriptorPool-descriptorPool-00305");
+    fixture.expect("VUID-vkDestroyDescriptorPool-descriptorPool-00305");
 }

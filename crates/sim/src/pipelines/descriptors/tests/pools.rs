@@ -3,189 +3,189 @@
 
 use super::*;
 
-fn kit(policy: DescriptorPoolPolicy) -> Kit {
-    Kit::new(Gpu::builder(profile("nvidia-h200")).descriptor_pools(policy))
+fn fixture(policy: DescriptorPoolPolicy) -> DescriptorFixture {
+    DescriptorFixture::new(Gpu::builder(profile("nvidia-h200")).descriptor_pools(policy))
 }
 
 #[test]
 fn a_strict_pool_ends_with_its_sets() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool(4, &[(Type::UNIFORM_BUFFER, 100)]);
-    assert_eq!(kit.sets(pool, &[layout; 4]).unwrap().len(), 4);
-    assert_eq!(kit.set(pool, layout), Err(FULL));
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 0);
-    kit.reset(pool).unwrap();
-    assert_eq!(kit.sets(pool, &[layout; 4]).unwrap().len(), 4);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool(4, &[(Type::UNIFORM_BUFFER, 100)]);
+    assert_eq!(fixture.sets(pool, &[layout; 4]).unwrap().len(), 4);
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 0);
+    fixture.reset(pool).unwrap();
+    assert_eq!(fixture.sets(pool, &[layout; 4]).unwrap().len(), 4);
 }
 
 #[test]
 fn a_strict_pool_ends_with_the_descriptors_of_any_type() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER), many(1, Type::STORAGE_BUFFER, 3)]);
-    let pool = kit.pool(100, &[(Type::UNIFORM_BUFFER, 100), (Type::STORAGE_BUFFER, 8)]);
-    assert!(kit.sets(pool, &[layout; 2]).is_ok());
-    assert_eq!(kit.set(pool, layout), Err(FULL));
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER), many(1, Type::STORAGE_BUFFER, 3)]);
+    let pool = fixture.pool(100, &[(Type::UNIFORM_BUFFER, 100), (Type::STORAGE_BUFFER, 8)]);
+    assert!(fixture.sets(pool, &[layout; 2]).is_ok());
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
     // Sizes of one type are one.
     let pool =
-        kit.pool(100, &[(Type::STORAGE_BUFFER, 2), (Type::UNIFORM_BUFFER, 9), (Type::STORAGE_BUFFER, 4)]);
-    assert!(kit.sets(pool, &[layout; 2]).is_ok());
-    assert_eq!(kit.set(pool, layout), Err(FULL));
+        fixture.pool(100, &[(Type::STORAGE_BUFFER, 2), (Type::UNIFORM_BUFFER, 9), (Type::STORAGE_BUFFER, 4)]);
+    assert!(fixture.sets(pool, &[layout; 2]).is_ok());
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
     // A type that the pool was not made for.
-    let pool = kit.pool(100, &[(Type::STORAGE_BUFFER, 8)]);
-    assert_eq!(kit.set(pool, layout), Err(FULL));
+    let pool = fixture.pool(100, &[(Type::STORAGE_BUFFER, 8)]);
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
 }
 
 #[test]
 fn a_pool_that_counts_sets_takes_any_descriptors() {
-    let mut kit = kit(DescriptorPoolPolicy::CountsSets);
-    let layout = kit.layout(&[many(0, Type::UNIFORM_BUFFER, 5)]);
-    let pool = kit.pool(8, &[(Type::STORAGE_BUFFER, 8)]);
-    assert!(kit.sets(pool, &[layout; 8]).is_ok());
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 40);
-    assert_eq!(kit.set(pool, layout), Err(FULL));
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 40);
+    let mut fixture = fixture(DescriptorPoolPolicy::CountsSets);
+    let layout = fixture.layout(&[many(0, Type::UNIFORM_BUFFER, 5)]);
+    let pool = fixture.pool(8, &[(Type::STORAGE_BUFFER, 8)]);
+    assert!(fixture.sets(pool, &[layout; 8]).is_ok());
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 40);
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 40);
 }
 
 #[test]
 fn a_pool_that_never_refuses_counts_what_it_should_have_refused() {
-    let mut kit = kit(DescriptorPoolPolicy::NeverRefuses);
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool(4, &[(Type::UNIFORM_BUFFER, 4)]);
+    let mut fixture = fixture(DescriptorPoolPolicy::NeverRefuses);
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool(4, &[(Type::UNIFORM_BUFFER, 4)]);
     for _ in 0..4 {
-        kit.set(pool, layout).unwrap();
+        fixture.set(pool, layout).unwrap();
     }
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 0);
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 0);
     for _ in 0..5000 {
-        kit.set(pool, layout).unwrap();
+        fixture.set(pool, layout).unwrap();
     }
     // A set and a descriptor each.
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 10_000);
-    kit.reset(pool).unwrap();
-    kit.sets(pool, &[layout; 4]).unwrap();
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 10_000);
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 10_000);
+    fixture.reset(pool).unwrap();
+    fixture.sets(pool, &[layout; 4]).unwrap();
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 10_000);
 }
 
 #[test]
 fn what_went_past_a_pool_is_not_given_back_twice() {
-    let mut kit = kit(DescriptorPoolPolicy::CountsSets);
-    let layout = kit.layout(&[many(0, Type::UNIFORM_BUFFER, 3)]);
+    let mut fixture = fixture(DescriptorPoolPolicy::CountsSets);
+    let layout = fixture.layout(&[many(0, Type::UNIFORM_BUFFER, 3)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
-    let pool = kit.pool_with(10, &[(Type::UNIFORM_BUFFER, 4)], flags);
-    let (first, second) = (kit.set(pool, layout).unwrap(), kit.set(pool, layout).unwrap());
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 2);
+    let pool = fixture.pool_with(10, &[(Type::UNIFORM_BUFFER, 4)], flags);
+    let (first, second) = (fixture.set(pool, layout).unwrap(), fixture.set(pool, layout).unwrap());
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 2);
     // The second had one of the pool's.
-    kit.free(pool, second).unwrap();
-    kit.set(pool, layout).unwrap();
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 4);
-    kit.free(pool, first).unwrap();
-    kit.set(pool, layout).unwrap();
-    assert_eq!(kit.gpu.descriptor_pool_overruns(), 4);
+    fixture.free(pool, second).unwrap();
+    fixture.set(pool, layout).unwrap();
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 4);
+    fixture.free(pool, first).unwrap();
+    fixture.set(pool, layout).unwrap();
+    assert_eq!(fixture.gpu.descriptor_pool_overruns(), 4);
 }
 
 #[test]
 fn sets_that_are_freed_make_room_again() {
-    let mut kit = strict();
-    let layout = kit.layout(&[many(0, Type::SAMPLED_IMAGE, 2)]);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[many(0, Type::SAMPLED_IMAGE, 2)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
-    let pool = kit.pool_with(2, &[(Type::SAMPLED_IMAGE, 4)], flags);
-    let sets = kit.sets(pool, &[layout; 2]).unwrap();
-    assert_eq!(kit.set(pool, layout), Err(FULL));
-    kit.free(pool, sets[0]).unwrap();
-    kit.free(pool, kit::null_set()).unwrap();
-    let again = kit.set(pool, layout).unwrap();
+    let pool = fixture.pool_with(2, &[(Type::SAMPLED_IMAGE, 4)], flags);
+    let sets = fixture.sets(pool, &[layout; 2]).unwrap();
+    assert_eq!(fixture.set(pool, layout), Err(FULL));
+    fixture.free(pool, sets[0]).unwrap();
+    fixture.free(pool, fixture::null_set()).unwrap();
+    let again = fixture.set(pool, layout).unwrap();
     assert!(!sets.contains(&again));
-    assert_eq!(kit.gpu.live().descriptor_sets, 2);
+    assert_eq!(fixture.gpu.live().descriptor_sets, 2);
 }
 
 #[test]
 fn a_call_for_many_sets_that_fails_allocates_none() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool(3, &[(Type::UNIFORM_BUFFER, 3)]);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool(3, &[(Type::UNIFORM_BUFFER, 3)]);
     let layouts = [layout; 4];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-    let mut out = [kit::foreign::<vk::DescriptorSet>(); 4];
-    let allocate = kit.device().fp_v1_0().allocate_descriptor_sets;
-    let result = unsafe { allocate(kit.device().handle(), &raw const info, out.as_mut_ptr()) };
+    let mut out = [fixture::foreign::<vk::DescriptorSet>(); 4];
+    let allocate = fixture.device().fp_v1_0().allocate_descriptor_sets;
+    let result = unsafe { allocate(fixture.device().handle(), &raw const info, out.as_mut_ptr()) };
     assert_eq!((result, out), (FULL, [vk::DescriptorSet::null(); 4]));
-    assert_eq!(kit.gpu.live().descriptor_sets, 0);
-    assert!(kit.sets(pool, &[layout; 3]).is_ok());
+    assert_eq!(fixture.gpu.live().descriptor_sets, 0);
+    assert!(fixture.sets(pool, &[layout; 3]).is_ok());
 }
 
 #[test]
 fn inline_uniform_blocks_take_bytes_and_bindings() {
-    let mut kit = strict();
+    let mut fixture = strict();
     let layout =
-        kit.layout(&[many(0, Type::INLINE_UNIFORM_BLOCK, 16), many(1, Type::INLINE_UNIFORM_BLOCK, 4)]);
+        fixture.layout(&[many(0, Type::INLINE_UNIFORM_BLOCK, 16), many(1, Type::INLINE_UNIFORM_BLOCK, 4)]);
     let mut pool = |bytes, bindings| {
-        let sizes = kit::pool_sizes(&[(Type::INLINE_UNIFORM_BLOCK, bytes)]);
+        let sizes = fixture::pool_sizes(&[(Type::INLINE_UNIFORM_BLOCK, bytes)]);
         let mut inline = vk::DescriptorPoolInlineUniformBlockCreateInfo::default()
             .max_inline_uniform_block_bindings(bindings);
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(100).pool_sizes(&sizes);
-        kit.try_pool(&info.push_next(&mut inline)).unwrap()
+        fixture.try_pool(&info.push_next(&mut inline)).unwrap()
     };
     let (few_bytes, few_bindings) = (pool(44, 100), pool(400, 5));
     for pool in [few_bytes, few_bindings] {
-        assert!(kit.sets(pool, &[layout; 2]).is_ok());
-        assert_eq!(kit.set(pool, layout), Err(FULL));
+        assert!(fixture.sets(pool, &[layout; 2]).is_ok());
+        assert_eq!(fixture.set(pool, layout), Err(FULL));
     }
     // Without the structure there are no bindings.
-    let none = kit.pool(100, &[(Type::INLINE_UNIFORM_BLOCK, 400)]);
-    assert_eq!(kit.set(none, layout), Err(FULL));
+    let none = fixture.pool(100, &[(Type::INLINE_UNIFORM_BLOCK, 400)]);
+    assert_eq!(fixture.set(none, layout), Err(FULL));
 }
 
 #[test]
 fn a_variable_count_takes_what_was_asked_for_and_not_the_most() {
-    let mut kit = strict();
+    let mut fixture = strict();
     let flags = vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT;
     let bindings = [at(0, Type::SAMPLER), many(1, Type::SAMPLED_IMAGE, 1000)];
-    let layout = kit.flagged(&bindings, &[vk::DescriptorBindingFlags::empty(), flags]);
-    let pool = kit.pool(10, &[(Type::SAMPLER, 10), (Type::SAMPLED_IMAGE, 12)]);
-    kit.variable(pool, layout, 7).unwrap();
-    assert_eq!(kit.variable(pool, layout, 6), Err(FULL));
-    kit.variable(pool, layout, 5).unwrap();
+    let layout = fixture.flagged(&bindings, &[vk::DescriptorBindingFlags::empty(), flags]);
+    let pool = fixture.pool(10, &[(Type::SAMPLER, 10), (Type::SAMPLED_IMAGE, 12)]);
+    fixture.variable(pool, layout, 7).unwrap();
+    assert_eq!(fixture.variable(pool, layout, 6), Err(FULL));
+    fixture.variable(pool, layout, 5).unwrap();
     // Without counts there are none of them.
-    kit.set(pool, layout).unwrap();
-    kit.expect_silence();
+    fixture.set(pool, layout).unwrap();
+    fixture.expect_silence();
 }
 
 #[test]
 fn mutable_descriptors_come_from_sizes_whose_lists_have_their_types() {
-    let mut kit = strict();
-    let layout = |kit: &mut Kit, types: &[Type]| {
+    let mut fixture = strict();
+    let layout = |fixture: &mut DescriptorFixture, types: &[Type]| {
         let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(types)];
         let mut mutable =
             vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
         let bindings = [many(0, Type::MUTABLE_EXT, 2)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
-        kit.try_layout(&info).unwrap()
+        fixture.try_layout(&info).unwrap()
     };
-    let buffers = layout(&mut kit, &[Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER]);
-    let images = layout(&mut kit, &[Type::SAMPLED_IMAGE]);
+    let buffers = layout(&mut fixture, &[Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER]);
+    let images = layout(&mut fixture, &[Type::SAMPLED_IMAGE]);
     let types = [Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER, Type::UNIFORM_TEXEL_BUFFER];
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
-    let sizes = kit::pool_sizes(&[(Type::MUTABLE_EXT, 4)]);
+    let sizes = fixture::pool_sizes(&[(Type::MUTABLE_EXT, 4)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(10).pool_sizes(&sizes);
-    let listed = kit.try_pool(&info.push_next(&mut mutable)).unwrap();
-    assert_eq!(kit.set(listed, images), Err(FULL));
-    assert!(kit.sets(listed, &[buffers; 2]).is_ok());
-    assert_eq!(kit.set(listed, buffers), Err(FULL));
+    let listed = fixture.try_pool(&info.push_next(&mut mutable)).unwrap();
+    assert_eq!(fixture.set(listed, images), Err(FULL));
+    assert!(fixture.sets(listed, &[buffers; 2]).is_ok());
+    assert_eq!(fixture.set(listed, buffers), Err(FULL));
     // Without lists, of every type.
-    let any = kit.pool(10, &[(Type::MUTABLE_EXT, 4)]);
-    assert!(kit.sets(any, &[buffers, images]).is_ok());
-    assert_eq!(kit.set(any, images), Err(FULL));
+    let any = fixture.pool(10, &[(Type::MUTABLE_EXT, 4)]);
+    assert!(fixture.sets(any, &[buffers, images]).is_ok());
+    assert_eq!(fixture.set(any, images), Err(FULL));
 }
 
 #[test]
 fn each_profile_refuses_as_its_driver_does() {
     for &profile in ALL {
-        let mut kit = Kit::new(Gpu::builder(profile));
-        let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-        let few_sets = kit.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
-        let few_descriptors = kit.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
-        let all = |pool| (0..2).all(|_| kit.set(pool, layout).is_ok());
+        let mut fixture = DescriptorFixture::new(Gpu::builder(profile));
+        let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+        let few_sets = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
+        let few_descriptors = fixture.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
+        let all = |pool| (0..2).all(|_| fixture.set(pool, layout).is_ok());
         let expected = match profile.descriptor_pools {
             DescriptorPoolPolicy::Strict => (false, false),
             DescriptorPoolPolicy::CountsSets => (false, true),
@@ -194,7 +194,7 @@ fn each_profile_refuses_as_its_driver_does() {
         assert_eq!((all(few_sets), all(few_descriptors)), expected, "{}", profile.name);
         // There is no result for it before VK_KHR_maintenance1.
         let old = vk::api_version_minor(profile.api_version) == 0;
-        assert_eq!(kit.reports().len(), if old { 2 } else { 0 }, "{}", profile.name);
+        assert_eq!(fixture.reports().len(), if old { 2 } else { 0 }, "{}", profile.name);
     }
 }
 
@@ -204,36 +204,36 @@ fn without_maintenance1_asking_for_too_much_is_an_error_of_the_program() {
         .api_version(vk::API_VERSION_1_0)
         .descriptor_pools(DescriptorPoolPolicy::Strict)
         .extension("VK_KHR_bind_memory2");
-    let mut kit = Kit::new(builder);
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let few_sets = kit.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
-    let few_descriptors = kit.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
+    let mut fixture = DescriptorFixture::new(builder);
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let few_sets = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
+    let few_descriptors = fixture.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
     for (pool, rule) in [
         (few_sets, "VUID-VkDescriptorSetAllocateInfo-apiVersion-07895"),
         (few_descriptors, "VUID-VkDescriptorSetAllocateInfo-apiVersion-07896"),
     ] {
-        kit.set(pool, layout).unwrap();
-        assert_eq!(kit.set(pool, layout), Err(WRONG));
-        kit.expect(rule);
+        fixture.set(pool, layout).unwrap();
+        assert_eq!(fixture.set(pool, layout), Err(WRONG));
+        fixture.expect(rule);
     }
 }
 
 #[test]
 fn any_call_can_be_made_to_fail_with_any_result() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool(8, &[(Type::UNIFORM_BUFFER, 8)]);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool(8, &[(Type::UNIFORM_BUFFER, 8)]);
     for result in [vk::Result::ERROR_FRAGMENTED_POOL, FULL, vk::Result::ERROR_OUT_OF_HOST_MEMORY] {
-        kit.gpu.faults().fail_nth("vkAllocateDescriptorSets", 1, result);
-        kit.set(pool, layout).unwrap();
+        fixture.gpu.faults().fail_nth("vkAllocateDescriptorSets", 1, result);
+        fixture.set(pool, layout).unwrap();
         let layouts = [layout];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        let mut out = kit::foreign::<vk::DescriptorSet>();
-        let allocate = kit.device().fp_v1_0().allocate_descriptor_sets;
-        let answer = unsafe { allocate(kit.device().handle(), &raw const info, &raw mut out) };
+        let mut out = fixture::foreign::<vk::DescriptorSet>();
+        let allocate = fixture.device().fp_v1_0().allocate_descriptor_sets;
+        let answer = unsafe { allocate(fixture.device().handle(), &raw const info, &raw mut out) };
         assert_eq!((answer, out), (result, vk::DescriptorSet::null()));
     }
-    assert_eq!(kit.gpu.live().descriptor_sets, 3);
+    assert_eq!(fixture.gpu.live().descriptor_sets, 3);
 }
 
 #[test]
@@ -242,24 +242,24 @@ fn pools_that_update_after_bind_share_one_limit() {
     limits.max_update_after_bind_descriptors_in_all_pools = 10;
     let flags = vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
     let builder = Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits);
-    let mut kit = Kit::new(builder.clone().descriptor_pools(DescriptorPoolPolicy::Strict));
-    let first = kit.pool_with(1, &[(Type::UNIFORM_BUFFER, 4), (Type::SAMPLER, 3)], flags);
-    let sizes = kit::pool_sizes(&[(Type::STORAGE_IMAGE, 4)]);
+    let mut fixture = DescriptorFixture::new(builder.clone().descriptor_pools(DescriptorPoolPolicy::Strict));
+    let first = fixture.pool_with(1, &[(Type::UNIFORM_BUFFER, 4), (Type::SAMPLER, 3)], flags);
+    let sizes = fixture::pool_sizes(&[(Type::STORAGE_IMAGE, 4)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).flags(flags);
-    assert_eq!(kit.try_pool(&info), Err(vk::Result::ERROR_FRAGMENTATION));
+    assert_eq!(fixture.try_pool(&info), Err(vk::Result::ERROR_FRAGMENTATION));
     // Others do not count.
-    kit.pool(1, &[(Type::STORAGE_IMAGE, 1000)]);
-    kit.destroy_pool(first);
-    kit.try_pool(&info).unwrap();
+    fixture.pool(1, &[(Type::STORAGE_IMAGE, 1000)]);
+    fixture.destroy_pool(first);
+    fixture.try_pool(&info).unwrap();
     // An inline uniform block is one descriptor, whatever its bytes.
-    let sizes = kit::pool_sizes(&[(Type::INLINE_UNIFORM_BLOCK, 1024)]);
+    let sizes = fixture::pool_sizes(&[(Type::INLINE_UNIFORM_BLOCK, 1024)]);
     for (bindings, expected) in [(6, true), (1, false)] {
         let mut inline = vk::DescriptorPoolInlineUniformBlockCreateInfo::default()
             .max_inline_uniform_block_bindings(bindings);
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).flags(flags);
-        assert_eq!(kit.try_pool(&info.push_next(&mut inline)).is_ok(), expected, "{bindings}");
+        assert_eq!(fixture.try_pool(&info.push_next(&mut inline)).is_ok(), expected, "{bindings}");
     }
-    let mut lenient = Kit::new(builder.descriptor_pools(DescriptorPoolPolicy::NeverRefuses));
+    let mut lenient = DescriptorFixture::new(builder.descriptor_pools(DescriptorPoolPolicy::NeverRefuses));
     lenient.pool_with(1, &[(Type::UNIFORM_BUFFER, 13)], flags);
     assert_eq!(lenient.gpu.descriptor_pool_overruns(), 0, "a program may ask");
 }

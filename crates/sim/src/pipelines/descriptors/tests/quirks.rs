@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn kit(quirks: DescriptorQuirk) -> Kit {
+fn fixture(quirks: DescriptorQuirk) -> DescriptorFixture {
     let builder = Gpu::builder(profile("intel-arc-a770")).descriptor_quirks(quirks);
-    Kit::new(builder.descriptor_pools(DescriptorPoolPolicy::Strict))
+    DescriptorFixture::new(builder.descriptor_pools(DescriptorPoolPolicy::Strict))
 }
 
 const FREE: vk::DescriptorPoolCreateFlags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
@@ -17,14 +17,14 @@ fn a_count_of_sets_that_survives_a_reset_ends_the_pool() {
         (DescriptorQuirk::SET_COUNT_SURVIVES_RESET, FREE, Ok(())),
         (DescriptorQuirk::empty(), NONE, Ok(())),
     ] {
-        let mut kit = kit(quirks);
-        let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-        let pool = kit.pool_with(4, &[(Type::UNIFORM_BUFFER, 4)], flags);
-        kit.sets(pool, &[layout; 3]).unwrap();
-        kit.reset(pool).unwrap();
-        assert_eq!(kit.sets(pool, &[layout; 2]).map(drop), expected, "{quirks:?} {flags:?}");
+        let mut fixture = fixture(quirks);
+        let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+        let pool = fixture.pool_with(4, &[(Type::UNIFORM_BUFFER, 4)], flags);
+        fixture.sets(pool, &[layout; 3]).unwrap();
+        fixture.reset(pool).unwrap();
+        assert_eq!(fixture.sets(pool, &[layout; 2]).map(drop), expected, "{quirks:?} {flags:?}");
         // The descriptors are back in any case.
-        kit.set(pool, layout).unwrap();
+        fixture.set(pool, layout).unwrap();
     }
 }
 
@@ -35,38 +35,38 @@ fn a_pool_that_fragments_refuses_with_room_left() {
         (DescriptorQuirk::FRAGMENTS, false, Ok(())),
         (DescriptorQuirk::empty(), true, Ok(())),
     ] {
-        let mut kit = kit(quirks);
-        let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-        let pool = kit.pool_with(256, &[(Type::UNIFORM_BUFFER, 256)], FREE);
+        let mut fixture = fixture(quirks);
+        let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+        let pool = fixture.pool_with(256, &[(Type::UNIFORM_BUFFER, 256)], FREE);
         for _ in 0..128 {
-            let set = kit.set(pool, layout).unwrap();
+            let set = fixture.set(pool, layout).unwrap();
             if frees {
-                kit.free(pool, set).unwrap();
+                fixture.free(pool, set).unwrap();
             }
         }
-        assert_eq!(kit.set(pool, layout).map(drop), expected);
+        assert_eq!(fixture.set(pool, layout).map(drop), expected);
         // It counts anew after a reset.
-        kit.reset(pool).unwrap();
-        let set = kit.set(pool, layout).unwrap();
-        kit.free(pool, set).unwrap();
-        kit.set(pool, layout).unwrap();
-        kit.reset(pool).unwrap();
-        kit.sets(pool, &[layout; 200]).unwrap();
-        kit.set(pool, layout).unwrap();
+        fixture.reset(pool).unwrap();
+        let set = fixture.set(pool, layout).unwrap();
+        fixture.free(pool, set).unwrap();
+        fixture.set(pool, layout).unwrap();
+        fixture.reset(pool).unwrap();
+        fixture.sets(pool, &[layout; 200]).unwrap();
+        fixture.set(pool, layout).unwrap();
     }
 }
 
 #[test]
 fn a_reset_that_leaks_loses_the_sets_of_its_time() {
-    let mut kit = kit(DescriptorQuirk::RESET_LEAKS);
-    let layout = kit.layout(&[at(0, Type::UNIFORM_BUFFER)]);
-    let pool = kit.pool_with(8, &[(Type::UNIFORM_BUFFER, 8)], FREE);
-    let sets = kit.sets(pool, &[layout; 5]).unwrap();
-    kit.free(pool, sets[0]).unwrap();
-    assert_eq!(kit.gpu.leaked_descriptor_sets(), 0);
-    kit.reset(pool).unwrap();
-    kit.reset(pool).unwrap();
-    assert_eq!(kit.gpu.leaked_descriptor_sets(), 4);
-    kit.destroy_pool(pool);
-    assert_eq!(kit.gpu.leaked_descriptor_sets(), 0);
+    let mut fixture = fixture(DescriptorQuirk::RESET_LEAKS);
+    let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
+    let pool = fixture.pool_with(8, &[(Type::UNIFORM_BUFFER, 8)], FREE);
+    let sets = fixture.sets(pool, &[layout; 5]).unwrap();
+    fixture.free(pool, sets[0]).unwrap();
+    assert_eq!(fixture.gpu.leaked_descriptor_sets(), 0);
+    fixture.reset(pool).unwrap();
+    fixture.reset(pool).unwrap();
+    assert_eq!(fixture.gpu.leaked_descriptor_sets(), 4);
+    fixture.destroy_pool(pool);
+    assert_eq!(fixture.gpu.leaked_descriptor_sets(), 0);
 }

@@ -28,13 +28,13 @@ impl Model {
 fn program(seed: u64, policy: DescriptorPoolPolicy) {
     let mut random = fastrand::Rng::with_seed(seed);
     let builder = Gpu::builder(profile("nvidia-h200")).descriptor_pools(policy);
-    let mut kit = Kit::new(builder);
+    let mut fixture = DescriptorFixture::new(builder);
     let layouts: Vec<_> = (0..6)
         .map(|_| {
             let counts: [u32; 3] = std::array::from_fn(|_| random.u32(0..4));
             let bindings: Vec<_> =
                 (0..).zip(TYPES).zip(counts).map(|((at, kind), count)| many(at, kind, count)).collect();
-            (kit.layout(&bindings), counts)
+            (fixture.layout(&bindings), counts)
         })
         .collect();
     let free = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
@@ -42,7 +42,7 @@ fn program(seed: u64, policy: DescriptorPoolPolicy) {
         .map(|_| {
             let max: [u32; 4] = std::array::from_fn(|_| random.u32(4..20));
             let sizes: Vec<_> = TYPES.into_iter().zip(max[1..].iter().copied()).collect();
-            (kit.pool_with(max[0], &sizes, free), Model { max: max.map(u64::from), used: [0; 4] })
+            (fixture.pool_with(max[0], &sizes, free), Model { max: max.map(u64::from), used: [0; 4] })
         })
         .collect();
     let mut pools = pools;
@@ -54,14 +54,14 @@ fn program(seed: u64, policy: DescriptorPoolPolicy) {
         let (pool, model) = &mut pools[which];
         match random.u32(..10) {
             0 => {
-                kit.reset(*pool).unwrap();
+                fixture.reset(*pool).unwrap();
                 model.used = [0; 4];
                 sets.retain(|_, (of, _)| *of != which);
             }
             1..=3 => {
                 let mine: Vec<_> = sets.iter().filter(|(_, (of, _))| *of == which).collect();
                 if let Some(&(&set, &(_, taken))) = random.choice(&mine) {
-                    kit.free(*pool, set).unwrap();
+                    fixture.free(*pool, set).unwrap();
                     for (used, taken) in model.used.iter_mut().zip(taken) {
                         *used -= taken;
                     }
@@ -72,7 +72,7 @@ fn program(seed: u64, policy: DescriptorPoolPolicy) {
                 let (layout, counts) = *random.choice(&layouts).unwrap();
                 let need = [1, u64::from(counts[0]), u64::from(counts[1]), u64::from(counts[2])];
                 let fits = model.fits(need, policy);
-                match kit.set(*pool, layout) {
+                match fixture.set(*pool, layout) {
                     Ok(set) => {
                         assert!(fits, "seed {seed}");
                         let mut taken = [0; 4];
@@ -92,11 +92,11 @@ fn program(seed: u64, policy: DescriptorPoolPolicy) {
             }
         }
         assert_eq!(
-            kit.gpu.live().descriptor_sets,
+            fixture.gpu.live().descriptor_sets,
             crate::facts::arithmetic::widen(sets.len()),
             "seed {seed}"
         );
-        assert_eq!(kit.gpu.descriptor_pool_overruns(), overruns, "seed {seed}");
+        assert_eq!(fixture.gpu.descriptor_pool_overruns(), overruns, "seed {seed}");
     }
     assert_eq!(policy == DescriptorPoolPolicy::Strict, overruns == 0, "seed {seed}");
 }

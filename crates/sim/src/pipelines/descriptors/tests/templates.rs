@@ -1,7 +1,7 @@
 //! Update templates.
 #![expect(unsafe_code, reason = "tests call Vulkan")]
 
-use super::kit::foreign;
+use super::fixture::foreign;
 use super::*;
 
 const STORAGE: Type = Type::STORAGE_BUFFER;
@@ -32,18 +32,18 @@ fn entries() -> [vk::DescriptorUpdateTemplateEntry; 3] {
 
 #[test]
 fn a_template_finds_its_data() {
-    let mut kit = strict();
+    let mut fixture = strict();
     let bindings = [many(0, STORAGE, 2), many(1, Type::INLINE_UNIFORM_BLOCK, 8), at(2, Type::SAMPLER)];
-    let layout = kit.layout(&bindings);
-    let pool = kit.inline_pool(&[(STORAGE, 2), (Type::INLINE_UNIFORM_BLOCK, 8), (Type::SAMPLER, 1)]);
-    let set = kit.set(pool, layout).unwrap();
+    let layout = fixture.layout(&bindings);
+    let pool = fixture.inline_pool(&[(STORAGE, 2), (Type::INLINE_UNIFORM_BLOCK, 8), (Type::SAMPLER, 1)]);
+    let set = fixture.set(pool, layout).unwrap();
     let entries = entries();
     let info = vk::DescriptorUpdateTemplateCreateInfo::default()
         .descriptor_update_entries(&entries)
         .template_type(vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET)
         .descriptor_set_layout(layout);
-    let template = kit.template(&info).unwrap();
-    let (one, other, sampler) = (kit.buffer(), kit.buffer(), kit.sampler());
+    let template = fixture.template(&info).unwrap();
+    let (one, other, sampler) = (fixture.buffer(), fixture.buffer(), fixture.sampler());
     let buffer = |buffer, offset| vk::DescriptorBufferInfo { buffer, offset, range: 64 };
     let mut data = Data {
         before: u64::MAX,
@@ -51,55 +51,55 @@ fn a_template_finds_its_data() {
         bytes: *b"sublet!!",
         image: vk::DescriptorImageInfo::default().sampler(sampler),
     };
-    let update = |kit: &Kit, template, data: &Data| unsafe {
-        kit.device().update_descriptor_set_with_template(set, template, std::ptr::from_ref(data).cast());
+    let update = |fixture: &DescriptorFixture, template, data: &Data| unsafe {
+        fixture.device().update_descriptor_set_with_template(set, template, std::ptr::from_ref(data).cast());
     };
-    update(&kit, template, &data);
-    kit.expect_silence();
+    update(&fixture, template, &data);
+    fixture.expect_silence();
     assert_eq!(data.before, u64::MAX);
-    let found = |element| match kit.gpu.descriptor(set, 0, element) {
+    let found = |element| match fixture.gpu.descriptor(set, 0, element) {
         Some(Descriptor::Buffer { buffer, offset, .. }) => Some((buffer, offset)),
         _ => None,
     };
     assert_eq!([found(0), found(1)], [Some((one, 64)), Some((other, 128))]);
-    assert_eq!(kit.gpu.inline_uniform_data(set, 1).as_deref(), Some(&b"sublet!!"[..]));
-    assert!(kit.gpu.descriptor(set, 2, 0).is_some());
+    assert_eq!(fixture.gpu.inline_uniform_data(set, 1).as_deref(), Some(&b"sublet!!"[..]));
+    assert!(fixture.gpu.descriptor(set, 2, 0).is_some());
     // All of it or nothing.
     data.image.sampler = foreign();
     data.bytes = [0; 8];
-    update(&kit, template, &data);
-    kit.expect("VUID-VkWriteDescriptorSet-descriptorType-00325");
-    assert_eq!(kit.gpu.inline_uniform_data(set, 1).as_deref(), Some(&b"sublet!!"[..]));
-    update(&kit, foreign(), &data);
-    kit.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter");
-    unsafe { kit.device().update_descriptor_set_with_template(set, template, std::ptr::null()) };
-    kit.expect("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685");
+    update(&fixture, template, &data);
+    fixture.expect("VUID-VkWriteDescriptorSet-descriptorType-00325");
+    assert_eq!(fixture.gpu.inline_uniform_data(set, 1).as_deref(), Some(&b"sublet!!"[..]));
+    update(&fixture, foreign(), &data);
+    fixture.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter");
+    unsafe { fixture.device().update_descriptor_set_with_template(set, template, std::ptr::null()) };
+    fixture.expect("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685");
 }
 
 #[test]
 fn a_template_is_for_one_layout() {
-    let mut kit = strict();
-    let (one, other) = (kit.layout(&[at(0, STORAGE)]), kit.layout(&[at(0, Type::UNIFORM_BUFFER)]));
-    let pool = kit.pool(1, &[(Type::UNIFORM_BUFFER, 1)]);
-    let set = kit.set(pool, other).unwrap();
+    let mut fixture = strict();
+    let (one, other) = (fixture.layout(&[at(0, STORAGE)]), fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]));
+    let pool = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 1)]);
+    let set = fixture.set(pool, other).unwrap();
     let entries = [vk::DescriptorUpdateTemplateEntry::default().descriptor_count(1).descriptor_type(STORAGE)];
     let info = vk::DescriptorUpdateTemplateCreateInfo::default()
         .descriptor_update_entries(&entries)
         .template_type(vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET);
-    let template = kit.template(&info.descriptor_set_layout(one)).unwrap();
+    let template = fixture.template(&info.descriptor_set_layout(one)).unwrap();
     let data = vk::DescriptorBufferInfo::default();
     let data = std::ptr::from_ref(&data).cast();
-    unsafe { kit.device().update_descriptor_set_with_template(set, template, data) };
-    kit.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358");
-    unsafe { kit.device().update_descriptor_set_with_template(foreign(), template, data) };
-    kit.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter");
+    unsafe { fixture.device().update_descriptor_set_with_template(set, template, data) };
+    fixture.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358");
+    unsafe { fixture.device().update_descriptor_set_with_template(foreign(), template, data) };
+    fixture.expect("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter");
 }
 
 #[test]
 fn templates_that_contradict_themselves() {
-    let mut kit = strict();
-    let layout = kit.layout(&[at(0, STORAGE)]);
-    let pipeline = kit.pipeline_layout(&[layout]);
+    let mut fixture = strict();
+    let layout = fixture.layout(&[at(0, STORAGE)]);
+    let pipeline = fixture.pipeline_layout(&[layout]);
     let entries = [vk::DescriptorUpdateTemplateEntry::default()
         .dst_binding(3)
         .descriptor_count(1)
@@ -116,7 +116,7 @@ fn templates_that_contradict_themselves() {
         (full.template_type(push).pipeline_layout(pipeline), "CreateInfo-templateType-00353"),
         (full.template_type(set).descriptor_set_layout(layout), "Entry-dstBinding-00354"),
     ] {
-        assert_eq!(kit.template(&info), Err(WRONG));
-        kit.expect(&format!("{start}{rule}"));
+        assert_eq!(fixture.template(&info), Err(WRONG));
+        fixture.expect(&format!("{start}{rule}"));
     }
 }

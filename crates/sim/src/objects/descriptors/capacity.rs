@@ -1,4 +1,4 @@
-//! The room in a descriptor pool: what it was made for, what is taken, and what happens when it is full.
+//! The capacity of a descriptor pool, and the policies of full pools.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Kind {
     used: u64,
 }
 
-/// The room in a pool.
+/// The capacity and the use of a pool.
 #[derive(Debug)]
 pub(crate) struct PoolCapacity {
     max_sets: u64,
@@ -28,7 +28,7 @@ pub(crate) struct PoolCapacity {
     inline_bindings_used: u64,
 }
 
-/// The room that one set asks for.
+/// The part of a pool that one set needs.
 #[derive(Debug, Default)]
 pub(crate) struct Need {
     /// For each type, and for each list of a mutable one.
@@ -36,7 +36,7 @@ pub(crate) struct Need {
     inline_bindings: u64,
 }
 
-/// The room that one set has taken.
+/// The part of a pool that one set has taken.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// By the positions of kinds.
@@ -45,7 +45,7 @@ pub(crate) struct Taken {
 }
 
 impl Need {
-    /// The room for a set of a layout with `variable` descriptors in its variable binding.
+    /// The need of a set of a layout with `variable` descriptors in its variable binding.
     pub(crate) fn of(layout: &SetLayout, variable: u32) -> Self {
         let variable_binding = layout.variable().map(|(number, _)| number);
         let mut need = Self::default();
@@ -95,7 +95,7 @@ impl PoolCapacity {
 
     /// All descriptors that it was made for, of every type. An inline uniform block is one for its binding; its bytes
     /// are memory.
-    pub(crate) fn capacity(&self) -> u64 {
+    pub(crate) fn descriptors(&self) -> u64 {
         let kinds = self.kinds.iter().filter(|kind| kind.kind != Type::INLINE_UNIFORM_BLOCK);
         kinds.map(|kind| kind.capacity).sum::<u64>() + self.inline_bindings
     }
@@ -105,7 +105,7 @@ impl PoolCapacity {
         self.sets < self.max_sets
     }
 
-    /// Takes the room for one set, if `policy` allows it. Answers with the count of sets and descriptors past what the
+    /// Takes the part for one set, if `policy` allows it. Answers with the count of sets and descriptors past what the
     /// pool was made for. If the driver refuses, it answers `None` and takes nothing.
     pub(crate) fn take(&mut self, need: &Need, policy: DescriptorPoolPolicy) -> Option<(Taken, u64)> {
         let (taken, past_sets, past_kinds) = self.take_all(need);

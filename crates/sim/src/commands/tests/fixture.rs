@@ -5,11 +5,12 @@ use ash::vk;
 
 use crate::Gpu;
 use crate::facts::profiles::Profile;
+use crate::tests::{refuses, reports};
 
 pub(crate) const SRC: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
 pub(crate) const DST: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_DST;
 
-pub(crate) struct Bench {
+pub(crate) struct CommandFixture {
     pub(crate) gpu: Gpu,
     pub(crate) pool: vk::CommandPool,
     pub(crate) commands: vk::CommandBuffer,
@@ -31,7 +32,7 @@ pub(crate) struct Mapped {
     pointer: *mut u8,
 }
 
-impl Bench {
+impl CommandFixture {
     pub(crate) fn new(profile: &'static Profile) -> Self {
         Self::of(Gpu::new(profile))
     }
@@ -183,13 +184,19 @@ impl Bench {
 
     /// The rules reported since the last call.
     pub(crate) fn reports(&self) -> Vec<&'static str> {
-        self.gpu.take_messages().into_iter().map(|message| message.vuid).collect()
+        reports(&self.gpu)
     }
 
     /// Asserts that exactly this is reported since the last call.
     #[track_caller]
-    pub(crate) fn expect(&self, vuid: &str) {
-        assert_eq!(self.reports(), [vuid]);
+    pub(crate) fn expect(&self, rule: &str) {
+        assert_eq!(self.reports(), [rule]);
+    }
+
+    /// Asserts that a call was refused, and that it reported `rule` alone.
+    #[track_caller]
+    pub(crate) fn refuses<T>(&self, rule: &str, result: Result<T, vk::Result>) {
+        refuses(&self.gpu, rule, result);
     }
 
     #[track_caller]
@@ -198,7 +205,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for CommandFixture {
     /// Destroys everything, resources before their memory.
     fn drop(&mut self) {
         unsafe { self.device().destroy_command_pool(self.pool, None) };

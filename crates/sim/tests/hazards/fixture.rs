@@ -108,7 +108,7 @@ pub(crate) enum Form {
     Second,
 }
 
-pub(crate) struct Rig<'a> {
+pub(crate) struct HazardFixture<'a> {
     device: &'a ash::Device,
     queue: vk::Queue,
     /// By family.
@@ -123,7 +123,7 @@ pub(crate) struct Rig<'a> {
 
 const SIZE: u64 = 4096;
 
-impl<'a> Rig<'a> {
+impl<'a> HazardFixture<'a> {
     pub(crate) fn new(device: &'a ash::Device, queue: vk::Queue) -> Self {
         Self::of_families(device, queue, 1)
     }
@@ -392,7 +392,7 @@ impl<'a> Rig<'a> {
     }
 }
 
-impl Drop for Rig<'_> {
+impl Drop for HazardFixture<'_> {
     fn drop(&mut self) {
         drop(self.painter.take());
         for &pool in &self.pools {

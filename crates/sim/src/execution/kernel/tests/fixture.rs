@@ -12,7 +12,7 @@ pub(crate) const STAGE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 pub(crate) const NO_FENCE: vk::Fence = vk::Fence::null();
 
 /// A GPU, and what is to be destroyed with it.
-pub(crate) struct Bench {
+pub(crate) struct KernelFixture {
     pub(crate) gpu: Gpu,
     pool: vk::CommandPool,
     set_layouts: RefCell<Vec<vk::DescriptorSetLayout>>,
@@ -30,7 +30,7 @@ pub(crate) struct Buffer {
     pub(crate) address: u64,
 }
 
-impl Bench {
+impl KernelFixture {
     pub(crate) fn new(profile: &str) -> Self {
         Self::of(Gpu::new(Profile::by_name(profile).unwrap()))
     }
@@ -75,7 +75,7 @@ impl Bench {
         Buffer { handle, memory, address }
     }
 
-    /// Destroys a buffer before the bench does.
+    /// Destroys a buffer before the fixture does.
     pub(crate) fn destroy(&self, buffer: Buffer) {
         self.buffers.borrow_mut().retain(|(handle, _)| *handle != buffer.handle);
         unsafe { self.device().destroy_buffer(buffer.handle, None) };
@@ -134,7 +134,7 @@ impl Bench {
         self.try_pipeline(layout, entry, vk::PipelineCreateFlags::empty()).unwrap()
     }
 
-    /// Destroys a pipeline before the bench does.
+    /// Destroys a pipeline before the fixture does.
     pub(crate) fn destroy_pipeline(&self, pipeline: vk::Pipeline) {
         self.pipelines.borrow_mut().retain(|own| *own != pipeline);
         unsafe { self.device().destroy_pipeline(pipeline, None) };

@@ -5,9 +5,10 @@ use ash::vk;
 use ash::vk::DescriptorType as Type;
 use ash::vk::Handle as _;
 
+use crate::tests::{refuses, reports};
 use crate::{Gpu, GpuBuilder};
 
-pub(super) struct Kit {
+pub(super) struct DescriptorFixture {
     pub(super) gpu: Gpu,
     pub(super) commands: vk::CommandBuffer,
     command_pool: vk::CommandPool,
@@ -38,7 +39,7 @@ pub(super) fn many(binding: u32, kind: Type, count: u32) -> vk::DescriptorSetLay
         .stage_flags(vk::ShaderStageFlags::COMPUTE)
 }
 
-impl Kit {
+impl DescriptorFixture {
     pub(super) fn new(builder: GpuBuilder) -> Self {
         let gpu = builder.build();
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
@@ -362,13 +363,19 @@ impl Kit {
 
     /// The rules reported since the last call.
     pub(super) fn reports(&self) -> Vec<&'static str> {
-        self.gpu.take_messages().into_iter().map(|message| message.vuid).collect()
+        reports(&self.gpu)
     }
 
     /// Asserts that exactly this is reported since the last call.
     #[track_caller]
-    pub(super) fn expect(&self, vuid: &str) {
-        assert_eq!(self.reports(), [vuid]);
+    pub(super) fn expect(&self, rule: &str) {
+        assert_eq!(self.reports(), [rule]);
+    }
+
+    /// Asserts that a call was refused, and that it reported `rule` alone.
+    #[track_caller]
+    pub(super) fn refuses<T>(&self, rule: &str, result: Result<T, vk::Result>) {
+        refuses(&self.gpu, rule, result);
     }
 
     #[track_caller]
@@ -381,7 +388,7 @@ pub(super) fn pool_sizes(sizes: &[(Type, u32)]) -> Vec<vk::DescriptorPoolSize> {
     sizes.iter().map(|&(ty, descriptor_count)| vk::DescriptorPoolSize { ty, descriptor_count }).collect()
 }
 
-impl Drop for Kit {
+impl Drop for DescriptorFixture {
     fn drop(&mut self) {
         let device = self.gpu.device();
         unsafe { device.device_wait_idle() }.unwrap();
