@@ -171,7 +171,7 @@ fn check_offsets(
     if !device.features.descriptor_buffer {
         return Err(no_descriptor_buffers("VUID-vkCmdSetDescriptorBufferOffsetsEXT-None-08060"));
     }
-    let Some(layout) = state.pipeline_layout(layout) else {
+    let Some(layout) = state.descriptors.pipeline_layout(layout) else {
         let text = state.missing(device, layout);
         return Err(("VUID-vkCmdSetDescriptorBufferOffsetsEXT-layout-parameter", text));
     };

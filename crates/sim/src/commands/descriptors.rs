@@ -49,7 +49,7 @@ fn pipeline_layout(
     handle: vk::PipelineLayout,
     rule: &'static str,
 ) -> Result<Arc<PipelineLayout>, Broken> {
-    state.known(device, handle, state.pipeline_layout(handle).map(Arc::clone), rule)
+    state.known(device, handle, state.descriptors.pipeline_layout(handle).map(Arc::clone), rule)
 }
 
 /// The sets of a command with their dynamic offsets, if they may be bound.
@@ -77,7 +77,7 @@ fn bound_sets(
         refuse_if!(layout.set(number).is_none_or(|own| *own != found.layout)
             => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358",
             "{name} is of another layout than set {number} of the pipeline layout");
-        refuse_if!(state.is_host_only(handle) => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616",
+        refuse_if!(state.descriptors.is_host_only(handle) => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616",
             "{name} is of a pool that is HOST_ONLY");
         let count = found.layout.dynamic().count();
         wanted += count;

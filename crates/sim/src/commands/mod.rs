@@ -153,7 +153,7 @@ pub(crate) fn record(
         let judged = state.hazards.is_some();
         if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
             if judged {
-                let site = Site { call: call, index: buffer.uses.calls, buffer: command_buffer };
+                let site = Site { call, index: buffer.uses.calls, buffer: command_buffer };
                 buffer.uses.calls += 1;
                 Arc::make_mut(&mut buffer.commands).push(Command::By(site));
             }

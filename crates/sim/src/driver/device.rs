@@ -89,6 +89,8 @@ unsafe extern "system" fn destroy(device: vk::Device, _: *const vk::AllocationCa
         for memory in state.memories.values() {
             device.hub.give_back(memory.heap, memory.info.size);
         }
+        // Their handles must become unknown: no program frees them after the device.
+        state.commands.buffers.keys().for_each(|handle| registry::remove_command_buffer(*handle));
         for leak in state.leaks() {
             device.report("VUID-vkDestroyDevice-device-05137", format!("{leak} is not destroyed"));
         }
@@ -122,6 +124,43 @@ impl DeviceState {
             .chain(self.pass_names())
             .chain(memories)
             .collect()
+    }
+
+    /// Command pools, fences, semaphores and events that are alive, in words.
+    fn other_names(&self) -> impl Iterator<Item = String> {
+        let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
+        let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
+        let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
+        let events = self.sync.events.keys().map(|&handle| self.name(handle));
+        pools.chain(fences).chain(semaphores).chain(events)
+    }
+
+    /// Descriptor pools, layouts, samplers and templates that are alive, in words. Sets go with their pools.
+    fn descriptor_names(&self) -> impl Iterator<Item = String> {
+        let state = &self.descriptors;
+        let pools = state
+            .pools
+            .iter()
+            .map(|(&handle, pool)| format!("{} with {} sets", self.name(handle), pool.sets.len()));
+        let templates = state.templates.keys().map(|&handle| self.name(handle));
+        let pipelines = state.pipeline_layouts.keys().map(|&handle| self.name(handle));
+        let layouts = state.layouts.keys().map(|&handle| self.name(handle));
+        let samplers = state.samplers.keys().map(|&handle| self.name(handle));
+        pools.chain(templates).chain(pipelines).chain(layouts).chain(samplers)
+    }
+
+    /// Shader modules, pipelines and caches that are alive, in words.
+    fn pipeline_names(&self) -> impl Iterator<Item = String> {
+        let pipelines = self.pipelines.pipelines.keys().map(|&handle| self.name(handle));
+        let modules = self.pipelines.modules.keys().map(|&handle| self.name(handle));
+        let caches = self.pipelines.caches.keys().map(|&handle| self.name(handle));
+        pipelines.chain(modules).chain(caches)
+    }
+
+    /// Render passes and framebuffers that are alive, in words.
+    fn pass_names(&self) -> impl Iterator<Item = String> {
+        let passes = self.passes.passes.keys().map(|&handle| self.name(handle));
+        passes.chain(self.passes.framebuffers.keys().map(|&handle| self.name(handle)))
     }
 }
 

@@ -50,6 +50,9 @@ pub(crate) const fn is_aligned(value: u64, alignment: u64) -> bool {
     value & (alignment - 1) == 0
 }
 
+/// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
+pub(crate) const ALIGNMENT: usize = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +67,3 @@ mod tests {
         assert!(is_aligned(512, 256) && !is_aligned(513, 2));
     }
 }
-
-/// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
-pub(crate) const ALIGNMENT: usize = 4096;

@@ -43,13 +43,13 @@ impl Gpu {
     /// gpu.assert_silent();
     /// ```
     pub fn descriptor(&self, set: vk::DescriptorSet, binding: u32, element: u32) -> Option<Descriptor> {
-        self.look(|state| state.set_contents(set)?.descriptor(binding, element).copied())
+        self.look(|state| state.descriptors.set_contents(set)?.descriptor(binding, element).copied())
     }
 
     /// The bytes of an inline uniform block of a set, up to the last one that was written; gaps are 0. `None` if none
     /// was written, or the set is freed.
     pub fn inline_uniform_data(&self, set: vk::DescriptorSet, binding: u32) -> Option<Vec<u8>> {
-        self.look(|state| state.set_contents(set)?.inline(binding).map(<[u8]>::to_vec))
+        self.look(|state| state.descriptors.set_contents(set)?.inline(binding).map(<[u8]>::to_vec))
     }
 
     /// The set that a command buffer, as far as it is recorded, has bound for pipelines with this layout, and its
@@ -92,7 +92,7 @@ impl Gpu {
                     Some((found, 0))
                 }
                 Bound::Set { .. } | Bound::Pushed(_) => {
-                    bindings.descriptor(state, point, layout, (set, binding, element))
+                    bindings.descriptor(&state.descriptors, point, layout, (set, binding, element))
                 }
             }
         })
@@ -108,7 +108,7 @@ impl Gpu {
         (set, binding): (u32, u32),
     ) -> Option<Vec<u8>> {
         self.look_at(commands, layout, |state, bindings, layout| {
-            bindings.inline(state, point, layout, (set, binding)).map(<[u8]>::to_vec)
+            bindings.inline(&state.descriptors, point, layout, (set, binding)).map(<[u8]>::to_vec)
         })
     }
 
@@ -141,7 +141,7 @@ impl Gpu {
     ) -> Option<T> {
         self.look(|state| {
             let recorded = &state.commands.buffers.get(&commands)?.commands;
-            let layout = Arc::clone(state.pipeline_layout(layout)?);
+            let layout = Arc::clone(state.descriptors.pipeline_layout(layout)?);
             let mut bindings = Bindings::default();
             for command in recorded.iter() {
                 bindings.apply(command);

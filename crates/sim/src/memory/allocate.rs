@@ -13,7 +13,7 @@ use crate::facts::chain;
 use crate::memory::memory_chain::ChainFacts;
 use crate::memory::{external, memory_chain};
 use crate::objects::entry::{checked, entries, on_device};
-use crate::objects::host::HostBytes;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::memory::{Memory, MemoryInfo};
 use crate::objects::state::{Device, DeviceState, Label};
 use crate::objects::store::Store;

@@ -10,16 +10,12 @@ use ash::vk;
 use ash::vk::Handle;
 
 use crate::facts::chain;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::state::{Device, DeviceState, Label};
 
 /// The host memory that an object takes, in bytes. Real drivers take about as much.
 const BYTES: usize = 64;
 const ALIGNMENT: usize = 16;
-
-/// The host memory of one object: its address, if the program gave callbacks; 0 if they have no allocation function.
-/// [`give_back`] returns it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct HostBytes(Option<usize>);
 
 /// Takes host memory for an object.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::objects::host::HostBytes;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::store::Store;
 
 /// A `VkDeviceMemory`.

@@ -9,6 +9,7 @@ pub(crate) mod faults;
 pub(crate) mod features;
 pub(crate) mod heaps;
 pub(crate) mod host;
+pub(crate) mod host_bytes;
 pub(crate) mod kernels;
 pub(crate) mod log;
 pub(crate) mod memory;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::objects::host::HostBytes;
-use crate::objects::state::DeviceState;
+use crate::objects::host_bytes::HostBytes;
 
 /// Render passes and framebuffers of a device.
 #[derive(Default)]
@@ -62,12 +61,4 @@ pub(crate) struct PassInfo {
     /// The dependencies into the pass, and out of it.
     pub(crate) before: Vec<vk::SubpassDependency>,
     pub(crate) behind: Vec<vk::SubpassDependency>,
-}
-
-impl DeviceState {
-    /// Render passes and framebuffers that are alive, in words.
-    pub(crate) fn pass_names(&self) -> impl Iterator<Item = String> {
-        let passes = self.passes.passes.keys().map(|&handle| self.name(handle));
-        passes.chain(self.passes.framebuffers.keys().map(|&handle| self.name(handle)))
-    }
 }

@@ -7,9 +7,8 @@ use ash::vk;
 
 use crate::objects::descriptors::PipelineLayout;
 use crate::objects::heaps::Mapping;
-use crate::objects::host::HostBytes;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::passes::Formats;
-use crate::objects::state::DeviceState;
 
 /// Shader modules, pipelines and pipeline caches of a device.
 #[derive(Default)]
@@ -57,16 +56,6 @@ impl Program {
             Some(_) => vk::PipelineBindPoint::GRAPHICS,
             None => vk::PipelineBindPoint::COMPUTE,
         }
-    }
-}
-
-impl DeviceState {
-    /// Shader modules, pipelines and caches that are alive, in words.
-    pub(crate) fn pipeline_names(&self) -> impl Iterator<Item = String> {
-        let pipelines = self.pipelines.pipelines.keys().map(|&handle| self.name(handle));
-        let modules = self.pipelines.modules.keys().map(|&handle| self.name(handle));
-        let caches = self.pipelines.caches.keys().map(|&handle| self.name(handle));
-        pipelines.chain(modules).chain(caches)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::facts::format::{BufferDescription, ImageDescription, Requirements};
-use crate::objects::host::HostBytes;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::store::Store;
 
 /// The memory and the offset that a resource is bound to.

@@ -105,13 +105,13 @@ pub(crate) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
             (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
-            let written = bindings.inline(&state, point, &program.layout, (number, binding));
+            let written = bindings.inline(&state.descriptors, point, &program.layout, (number, binding));
             let mut bytes = written.ok_or_else(unwritten)?.to_vec();
             bytes.resize(index(shape.count), 0);
             return Ok(Found::Buffer(BufferBytes::Inline(bytes)));
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) => {
-            bindings.descriptor(&state, point, &program.layout, at).ok_or_else(unwritten)?
+            bindings.descriptor(&state.descriptors, point, &program.layout, at).ok_or_else(unwritten)?
         }
     };
     let (descriptor, dynamic) = found;

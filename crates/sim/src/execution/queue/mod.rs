@@ -241,15 +241,6 @@ pub(crate) fn enqueue_nothing(
 }
 
 impl DeviceState {
-    /// Command pools, fences, semaphores and events that are alive, in words.
-    pub(crate) fn other_names(&self) -> impl Iterator<Item = String> {
-        let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
-        let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
-        let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
-        let events = self.sync.events.keys().map(|&handle| self.name(handle));
-        pools.chain(fences).chain(semaphores).chain(events)
-    }
-
     fn next_number(&mut self) -> u64 {
         self.queue.last += 1;
         self.queue.unfinished.insert(self.queue.last);

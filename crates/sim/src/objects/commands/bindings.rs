@@ -12,10 +12,9 @@ use ash::vk;
 use super::Command;
 use crate::facts::arithmetic::{index, narrow};
 use crate::objects::descriptors::contents::{Contents, Descriptor};
-use crate::objects::descriptors::{PipelineLayout, SetLayout};
+use crate::objects::descriptors::{DescriptorState, PipelineLayout, SetLayout};
 use crate::objects::heaps::HeapBinding;
 use crate::objects::pipelines::Program;
-use crate::objects::state::DeviceState;
 
 /// The bindings of a command buffer at one command.
 #[derive(Debug, Clone, Default)]
@@ -199,12 +198,12 @@ impl Bindings {
     /// its own, in bytes. `None` if nothing is bound or written there.
     pub(crate) fn descriptor(
         &self,
-        state: &DeviceState,
+        sets: &DescriptorState,
         point: vk::PipelineBindPoint,
         layout: &PipelineLayout,
         (set, binding, element): (u32, u32, u32),
     ) -> Option<(Descriptor, u64)> {
-        let (contents, offsets) = self.contents(state, point, layout, set)?;
+        let (contents, offsets) = self.contents(sets, point, layout, set)?;
         let descriptor = *contents.descriptor(binding, element)?;
         let offset = layout.set(set).and_then(|set| dynamic_offset(set, offsets, binding, element));
         Some((descriptor, u64::from(offset.unwrap_or(0))))
@@ -213,23 +212,23 @@ impl Bindings {
     /// The bytes of an inline uniform block that a shader finds, up to the last one that was written.
     pub(crate) fn inline<'a>(
         &'a self,
-        state: &'a DeviceState,
+        sets: &'a DescriptorState,
         point: vk::PipelineBindPoint,
         layout: &PipelineLayout,
         (set, binding): (u32, u32),
     ) -> Option<&'a [u8]> {
-        self.contents(state, point, layout, set)?.0.inline(binding)
+        self.contents(sets, point, layout, set)?.0.inline(binding)
     }
 
     fn contents<'a>(
         &'a self,
-        state: &'a DeviceState,
+        sets: &'a DescriptorState,
         point: vk::PipelineBindPoint,
         layout: &PipelineLayout,
         set: u32,
     ) -> Option<(&'a Contents, &'a [u32])> {
         match self.bound(point, layout, set)? {
-            Bound::Set { set, offsets } => Some((state.set_contents(*set)?, offsets)),
+            Bound::Set { set, offsets } => Some((sets.set_contents(*set)?, offsets)),
             Bound::Pushed(contents) => Some((contents, &[])),
             Bound::At(_) => None,
         }

@@ -17,7 +17,6 @@ use crate::objects::descriptors::PipelineLayout;
 use crate::objects::descriptors::contents::Change;
 use crate::objects::heaps::HeapBinding;
 use crate::objects::pipelines::Program;
-use crate::objects::registry;
 
 /// The layouts of images, by level and layer. A subresource that no barrier has named is not in it. A dispatch keeps
 /// them as they were when it began.
@@ -29,15 +28,6 @@ pub(crate) struct CommandState {
     pub(crate) pools: BTreeMap<vk::CommandPool, Pool>,
     pub(crate) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
     pub(crate) layouts: Layouts,
-}
-
-impl Drop for CommandState {
-    /// Destroying a device destroys its command buffers: their handles must become unknown.
-    fn drop(&mut self) {
-        for &handle in self.buffers.keys() {
-            registry::remove_command_buffer(handle);
-        }
-    }
 }
 
 /// A `VkCommandPool`.

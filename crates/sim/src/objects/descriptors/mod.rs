@@ -19,8 +19,7 @@ use crate::facts::arithmetic::index;
 use crate::objects::descriptors::capacity::{PoolCapacity, Taken};
 use crate::objects::descriptors::contents::Contents;
 use crate::objects::descriptors::names::is_dynamic;
-use crate::objects::host::HostBytes;
-use crate::objects::state::DeviceState;
+use crate::objects::host_bytes::HostBytes;
 
 /// Everything on a device that has to do with descriptors.
 #[derive(Default)]
@@ -37,30 +36,16 @@ pub(crate) struct DescriptorState {
     pub(crate) versions: u64,
 }
 
-impl DeviceState {
-    /// Descriptor pools, layouts, samplers and templates that are alive, in words. Sets go with their pools.
-    pub(crate) fn descriptor_names(&self) -> impl Iterator<Item = String> {
-        let state = &self.descriptors;
-        let pools = state
-            .pools
-            .iter()
-            .map(|(&handle, pool)| format!("{} with {} sets", self.name(handle), pool.sets.len()));
-        let templates = state.templates.keys().map(|&handle| self.name(handle));
-        let pipelines = state.pipeline_layouts.keys().map(|&handle| self.name(handle));
-        let layouts = state.layouts.keys().map(|&handle| self.name(handle));
-        let samplers = state.samplers.keys().map(|&handle| self.name(handle));
-        pools.chain(templates).chain(pipelines).chain(layouts).chain(samplers)
-    }
-
+impl DescriptorState {
     /// Returns whether a set is of a pool that is only for the host.
     pub(crate) fn is_host_only(&self, set: vk::DescriptorSet) -> bool {
-        let pool = self.descriptors.sets.get(&set).and_then(|set| self.descriptors.pools.get(&set.pool));
+        let pool = self.sets.get(&set).and_then(|set| self.pools.get(&set.pool));
         pool.is_some_and(|pool| pool.flags.contains(vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT))
     }
 
     /// The contents of a set; `None` if it is freed.
     pub(crate) fn set_contents(&self, set: vk::DescriptorSet) -> Option<&Contents> {
-        Some(&self.descriptors.sets.get(&set)?.contents)
+        Some(&self.sets.get(&set)?.contents)
     }
 }
 
@@ -148,10 +133,10 @@ impl PipelineLayout {
     }
 }
 
-impl DeviceState {
+impl DescriptorState {
     /// The description of a pipeline layout.
     pub(crate) fn pipeline_layout(&self, handle: vk::PipelineLayout) -> Option<&Arc<PipelineLayout>> {
-        self.descriptors.pipeline_layouts.get(&handle).map(|object| &object.layout)
+        self.pipeline_layouts.get(&handle).map(|object| &object.layout)
     }
 }
 

@@ -17,7 +17,8 @@ use crate::objects::descriptors::Pool;
 use crate::objects::descriptors::capacity::PoolCapacity;
 use crate::objects::entry::checked;
 use crate::objects::host;
-use crate::objects::host::{HostBytes, destroys};
+use crate::objects::host::destroys;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::state::{Device, DeviceState};
 
 /// # Safety

@@ -14,7 +14,8 @@ use crate::objects::descriptors::names::{Family, family};
 use crate::objects::descriptors::{PipelineLayout, SetLayout, Target, Template};
 use crate::objects::entry::checked;
 use crate::objects::host;
-use crate::objects::host::{HostBytes, destroys};
+use crate::objects::host::destroys;
+use crate::objects::host_bytes::HostBytes;
 use crate::objects::state::{Device, DeviceState};
 
 impl Template {
@@ -126,7 +127,7 @@ fn push_target(
     info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
 ) -> Result<(Target, Arc<SetLayout>), Broken> {
     let handle = info.pipeline_layout;
-    let Some(layout) = state.pipeline_layout(handle) else {
+    let Some(layout) = state.descriptors.pipeline_layout(handle) else {
         let text = state.missing(device, handle);
         return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00352", text));
     };

@@ -331,7 +331,7 @@ fn a_combined_index_has_an_image_and_a_sampler() {
     let reports = fixture.run(&mappings, kernel, |commands| {
         fixture.bind(commands, heap);
         let info = ffi::BindHeapInfoEXT {
-            heap_range: ffi::DeviceAddressRangeKHR { address: samplers.address, size: size },
+            heap_range: ffi::DeviceAddressRangeKHR { address: samplers.address, size },
             reserved_range_offset: ROOM,
             reserved_range_size: LIMITS.sampler_reserved,
             ..Default::default()
