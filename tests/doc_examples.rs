@@ -1,16 +1,15 @@
-//! Documentation has examples where they teach: a public type with methods that are not obvious, and a public trait, has
-//! one that is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an
-//! escaped string.
+//! Checks the documentation of public items. Each needs a sentence. Public types with methods that are not obvious, and
+//! public traits, also need a compiled example. Errors and plain records need none. No example is an escaped string.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files whose public items the crate does not show.
+/// Files whose public items the crate does not export.
 const PRIVATE: &[&str] = &[
     "src/metadata/engine.rs",
     "src/blocks",
-    // For the C interface.
+    // Used by the C interface.
     "src/private.rs",
     "src/base/append_table.rs",
     "src/base/align.rs",
@@ -18,7 +17,7 @@ const PRIVATE: &[&str] = &[
     "crates/report/src/chrome.rs",
 ];
 
-/// Records and errors that have no methods but teach something: they keep their examples.
+/// Records and errors without methods that keep their examples, because these show how to use them.
 const TEACHING: &[&str] = &[
     "AllocationCreateFlags",
     "AllocationError",
@@ -35,7 +34,7 @@ const TEACHING: &[&str] = &[
 /// Types whose methods are obvious.
 const OBVIOUS: &[&str] = &["Granted", "LaneId", "VulkanFunctions"];
 
-/// Public methods whose use is a sequence that the signature does not show, as `file: method`.
+/// Public methods that belong to a sequence of calls that the signature does not show, as `file: method`.
 const SEQUENCES: &[&str] = &[
     "src/allocator/alias.rs: create_aliasing_buffer",
     "src/allocator/allocate.rs: allocate_memory",
@@ -103,7 +102,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The name and the kind of the public item that a line begins to define.
+/// Returns kind and name of the public item that a line starts to define.
 fn public_item(line: &str) -> Option<(&'static str, &str)> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let rest = rest.strip_prefix("const fn ").map_or(rest, |name| name);
@@ -118,7 +117,7 @@ fn public_item(line: &str) -> Option<(&'static str, &str)> {
     (&name[..end] != "Sealed").then_some((kind, &name[..end]))
 }
 
-/// The type that an `impl` block without a trait is of.
+/// Returns the type of an `impl` block without a trait.
 fn inherent_impl(line: &str) -> Option<&str> {
     let mut rest = line.strip_prefix("impl")?;
     if line.contains(" for ") || !line.ends_with('{') {
@@ -140,7 +139,7 @@ struct Item {
     example: bool,
 }
 
-/// What a file shows: its public items, the types that have public methods, and the types that are errors.
+/// Returns the public items of a file. Collects the types with public methods and the error types.
 fn items(path: &Path, with_methods: &mut BTreeSet<String>, errors: &mut BTreeSet<String>) -> Vec<Item> {
     let text = fs::read_to_string(path).expect("it is text");
     let file = path.to_string_lossy().replace('\\', "/");
@@ -271,12 +270,12 @@ fn the_scan_finds_items() {
     assert_eq!(inherent_impl("impl Drop for Pool {"), None);
 }
 
-/// What crates.io and docs.rs show of a package: a page, and of an item the feature that it needs.
+/// crates.io and docs.rs show a page for each package, and the feature that an item needs.
 #[test]
 fn packages_have_a_page_and_their_features_are_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![root.to_owned()];
-    // A package has no `crates`.
+    // The published package has no `crates` folder.
     if let Ok(entries) = fs::read_dir(root.join("crates")) {
         folders.extend(entries.map(|entry| entry.expect("it is readable").path()));
     }

@@ -1,4 +1,4 @@
-//! A program that logs with the `log` crate, and knows nothing of `tracing`: with the feature `log` it hears of leaks.
+//! A program with a `log` logger and no `tracing` subscriber: with the feature `log` it receives leak reports.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 use std::sync::Mutex;
@@ -23,7 +23,7 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
-/// One test in a process of its own: the logger is the whole process's.
+/// The logger is global, so this test has a process of its own.
 #[test]
 fn a_program_without_a_subscriber_of_tracing_hears_of_its_leaks() {
     log::set_logger(&Logger).unwrap();

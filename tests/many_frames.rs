@@ -1,5 +1,5 @@
-//! Ten thousand frames of everything together cost at the end what they cost at the beginning: calls of the driver,
-//! host allocations, live chunks. Counted, because times differ from run to run.
+//! After ten thousand frames of everything together, a frame costs as much as at the start: driver calls, host
+//! allocations, live chunks. The test compares counts, because times vary.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
@@ -27,12 +27,12 @@ const FRAMES_IN_FLIGHT: u32 = 3;
 const SECTION: u32 = 500;
 const SECTIONS: u32 = 20;
 
-/// What a section of frames cost, and what it left.
+/// The cost of a section of frames, and the state at its end.
 #[derive(PartialEq, Eq, Debug)]
 struct Cost {
     driver_calls: Vec<(&'static str, u64)>,
     host_allocations: u64,
-    /// Bytes of host memory that it took and did not give back, also by the simulated driver.
+    /// Bytes of host memory that it allocated and did not free, including those of the simulated driver.
     host_bytes: i64,
     /// Used and free chunks of all blocks, in the middle of the section and at its end.
     chunks: [u64; 2],
@@ -64,7 +64,7 @@ fn layout(gpu: &Gpu, count: u32) -> SetLayout {
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
     // SAFETY: the create-info is valid.
     let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
+    // SAFETY: the layout was created from this create-info.
     unsafe { SetLayout::new(handle, &info) }.unwrap()
 }
 
@@ -75,7 +75,7 @@ impl<'a> Program<'a> {
         let info = UploadArenaCreateInfo { page_size: 64 << 10, ..Default::default() };
         // SAFETY: nothing is submitted.
         let arena = unsafe { UploadArena::new(allocator, &info) }.unwrap();
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(gpu)) }.unwrap();
         let types = &[DescriptorKind::StorageBuffer];
         let info = HeapCreateInfo { slots: 1024, transient: 256, types, ..HeapCreateInfo::default() };
@@ -129,17 +129,17 @@ impl<'a> Program<'a> {
         while self.buffers.len() > 100 {
             let at = random.usize(..self.buffers.len());
             let (buffer, memory) = self.buffers.swap_remove_back(at).unwrap();
-            // SAFETY: nothing uses the buffer.
+            // SAFETY: the device does not use the buffer.
             unsafe { self.retired.retire_buffer(ticket, buffer, memory) };
         }
         while self.images.len() > 20 {
             let (image, memory) = self.images.pop_front().unwrap();
-            // SAFETY: nothing uses the image.
+            // SAFETY: the device does not use the image.
             unsafe { self.retired.retire_image(ticket, image, memory) };
         }
     }
 
-    /// A level or a document: all of its memory goes at once.
+    /// A level or a document, whose memory is all freed at once.
     fn lifetimes(&mut self, ticket: Ticket, frame: u32) {
         let needed = vk::MemoryRequirements { size: 100_000, alignment: 256, memory_type_bits: !0 };
         if frame % 50 == 7 {
@@ -149,7 +149,7 @@ impl<'a> Program<'a> {
                 // The scope frees it.
                 let _ = memory.unwrap();
             }
-            // SAFETY: nothing was bound to what is in it.
+            // SAFETY: nothing was bound to its allocations.
             unsafe { self.retired.retire_scope(ticket, scope) };
         }
         if frame % 50 == 31 {
@@ -195,12 +195,12 @@ impl<'a> Program<'a> {
         self.heap.allocate_transient(ticket, random.u32(1..20)).unwrap();
         while self.sets.len() > 60 {
             let set = self.sets.swap_remove_back(random.usize(..60)).unwrap();
-            // SAFETY: nothing uses the set.
+            // SAFETY: the device does not use the set.
             unsafe { self.persistent.retire(ticket, set) }.unwrap();
         }
         while self.ranges.len() > 60 {
             let range = self.ranges.swap_remove_back(random.usize(..60)).unwrap();
-            // SAFETY: nothing uses the range.
+            // SAFETY: the device does not use the range.
             unsafe { self.heap.retire(ticket, range) }.unwrap();
         }
     }
@@ -226,23 +226,23 @@ impl<'a> Program<'a> {
         self.clock.end_frame(ticket).unwrap();
     }
 
-    /// Retires all that lives, and waits for it.
+    /// Retires all live resources and waits for them.
     fn empty(&mut self, frame: u32) {
         let ticket = self.clock.begin_frame(self.lane, frame % FRAMES_IN_FLIGHT);
         for (buffer, memory) in self.buffers.drain(..) {
-            // SAFETY: nothing uses the buffer.
+            // SAFETY: the device does not use the buffer.
             unsafe { self.retired.retire_buffer(ticket, buffer, memory) };
         }
         for (image, memory) in self.images.drain(..) {
-            // SAFETY: nothing uses the image.
+            // SAFETY: the device does not use the image.
             unsafe { self.retired.retire_image(ticket, image, memory) };
         }
         for set in self.sets.drain(..) {
-            // SAFETY: nothing uses the set.
+            // SAFETY: the device does not use the set.
             unsafe { self.persistent.retire(ticket, set) }.unwrap();
         }
         for range in self.ranges.drain(..) {
-            // SAFETY: nothing uses the range.
+            // SAFETY: the device does not use the range.
             unsafe { self.heap.retire(ticket, range) }.unwrap();
         }
         self.clock.end_frame(ticket).unwrap();
@@ -256,7 +256,7 @@ impl<'a> Program<'a> {
         u64::try_from(chunks.sum::<usize>()).unwrap()
     }
 
-    /// The same calls each time, and what they cost. What the test itself looks at is not counted.
+    /// Makes the same calls each time and returns their cost. The test's own queries are not counted.
     fn section(&mut self, first: u32) -> Cost {
         let random = &mut fastrand::Rng::with_seed(27);
         self.gpu.reset_calls();
@@ -318,13 +318,13 @@ fn the_last_frames_of_ten_thousand_cost_what_the_first_did() {
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let mut program = Program::new(&gpu, &allocator);
         let costs: Vec<_> = (0..SECTIONS).map(|at| program.section(at * (SECTION + 1))).collect();
-        // The first section makes what later ones use again.
+        // The first section creates objects that later ones reuse.
         let first = &costs[1];
         assert!(first.driver_calls.len() > 15 && first.chunks[0] > 100, "much was done");
         for (at, cost) in costs.iter().enumerate().skip(2) {
             assert_eq!(cost.driver_calls, first.driver_calls, "{name}: section {at}");
             assert_eq!(cost.sets_and_pools, first.sets_and_pools, "{name}: section {at}");
-            // Places differ with what was freed last, but not ever further.
+            // The layout of chunks varies with the previous frees, but must not drift.
             let is_near = |of: u64, first: u64| of <= first + first / 10 + 2;
             let (chunks, blocks) = (cost.chunks, cost.blocks);
             let near = [

@@ -1,4 +1,5 @@
-//! Engines that have held as much before allocate no host memory. A global allocator of this binary counts.
+//! An engine allocates no host memory until it exceeds its earlier peak. The global allocator of this binary counts
+//! calls.
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "test code on 64-bit hosts")]
 
 #[allow(unreachable_pub, reason = "shared with other binaries")]
@@ -10,7 +11,7 @@ use sublet::metadata::{
     Alignment, Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Request, Strategy, Tlsf,
 };
 
-/// Adds and removes regions, fills them, frees in three orders, and resets. `keys` has room for all keys.
+/// Adds and removes regions, fills them, frees in three orders, and resets. `keys` has capacity for all keys.
 fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut Vec<Key>) {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..regions {
@@ -88,7 +89,7 @@ fn tlsf() {
     check(Tlsf::with_slabs(1 << 22), 7, false);
 }
 
-/// Makes an engine, works with it, and compares what it says that it holds with what this thread's allocations say.
+/// Creates and uses an engine, and compares its `heap_bytes` with the allocations of this thread.
 fn check_heap_bytes<E: RangeMetadata>(
     make: impl Fn() -> E,
     upper: bool,

@@ -1,6 +1,6 @@
-//! The tables of the chapter on migrating are complete. They have every function of VMA, and every method of the
-//! stand-ins, which have all methods of their originals. A search of the documentation for a name of another engine
-//! finds the counterpart here.
+//! The tables of the chapter on migrating are complete. They list every function of VMA and every method of the
+//! stand-ins, which have all methods of their originals. A documentation search for a name of another allocator finds
+//! the counterpart.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,12 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The first two columns of all tables of a section.
+/// Returns the first two columns of all tables in a section.
 fn rows(heading: &str) -> Vec<(String, String)> {
     let chapter = read("src/guide/migrating.md");
     let section = chapter.split("\n# ").find(|section| section.starts_with(heading)).unwrap();
@@ -28,7 +28,7 @@ fn rows(heading: &str) -> Vec<(String, String)> {
     columns.map(|(old, new)| (old.to_owned(), new.split(" | ").next().unwrap().to_owned())).collect()
 }
 
-/// What the first columns of all tables of a section name, without paths.
+/// Returns the names, without paths, in the first columns of all tables in a section.
 fn old_names(heading: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (old, _) in rows(heading) {
@@ -37,7 +37,7 @@ fn old_names(heading: &str) -> BTreeSet<String> {
     names
 }
 
-/// The files in a folder of the repository; none where the folder is not there, as in a package.
+/// Returns the files in a folder of the repository, or none if the folder is missing, as in a published package.
 fn files(folder: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root().join(folder)];
@@ -51,7 +51,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The public functions of the files in a folder.
+/// Returns the public functions in a folder's files.
 fn functions(folder: &str, trait_file: Option<&str>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for path in files(folder) {
@@ -70,7 +70,7 @@ fn first_word(text: &str) -> &str {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap()
 }
 
-/// The type that an `impl` block is of.
+/// Returns the type of an `impl` block.
 fn implemented(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let rest = if rest.starts_with('<') { rest.split_once("> ")?.1 } else { rest };
@@ -78,7 +78,7 @@ fn implemented(line: &str) -> Option<&str> {
     Some(first_word(owner.trim_start()))
 }
 
-/// The items of a folder's files, as `Type` or `Type::method`, each with the aliases that rustdoc finds it by.
+/// Returns the items in a folder's files, as `Type` or `Type::method`, each with its rustdoc aliases.
 fn aliases(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut items: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for path in files(folder).iter().filter(|path| path.extension().is_some_and(|it| it == "rs")) {
@@ -92,7 +92,7 @@ fn aliases(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
                 waiting.insert(alias.trim_end_matches("\")]").to_owned());
                 continue;
             }
-            // A constant of flags has no `pub`.
+            // Flag constants have no `pub`.
             let Some(rest) = line.strip_prefix("pub ").or(line.starts_with("const ").then_some(line)) else {
                 continue;
             };
@@ -112,7 +112,7 @@ fn aliases(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     items
 }
 
-/// The last parts of a path: `Type` or `Type::method`.
+/// Returns the last parts of a path: `Type` or `Type::method`.
 fn item(path: &str) -> &str {
     let start =
         path.split("::").take_while(|part| !part.starts_with(|letter: char| letter.is_ascii_uppercase()));
@@ -141,7 +141,7 @@ fn every_method_of_vk_mem_has_a_row() {
         return;
     }
     assert!(methods.len() > 50, "these cannot be all: {methods:?}");
-    // They lead to Sublet's own, and are part of no interface of vk-mem's; the last two are not public.
+    // These return Sublet's types and are not part of vk-mem's API. The last two are not public.
     for own in ["as_sublet", "as_sublet_mut", "sublet_info", "named"] {
         methods.remove(own);
     }
@@ -165,7 +165,7 @@ fn every_method_of_gpu_allocator_has_a_row() {
     assert!(missing.is_empty(), "without a row: {missing:?}");
 }
 
-/// Of a row, the first item of ours in the second column is the counterpart of each name in the first one.
+/// In each row, the first Sublet item in the second column is the counterpart of each name in the first column.
 #[test]
 fn counterparts_are_found_by_their_old_names() {
     const TRACKER: &str = "sublet_frame::";
@@ -177,21 +177,21 @@ fn counterparts_are_found_by_their_old_names() {
             continue;
         }
         let (items, path) = match quoted(&new).next().unwrap().strip_prefix(TRACKER) {
-            // A package has no tracker.
+            // A published package does not contain the tracker.
             Some(_) if tracker.is_empty() => continue,
             Some(path) => (&tracker, path),
             None => (&own, new.split_once("](crate::").unwrap().1.split(')').next().unwrap()),
         };
         let known = items.get(item(path)).unwrap_or_else(|| panic!("there is no {path}: {new}"));
         for name in quoted(&old) {
-            // The search reads `create_pool` and `CreatePool` alike.
+            // The search ignores case and underscores.
             let same = plain(path.rsplit("::").next().unwrap()) == plain(name);
             assert!(same || known.contains(name), "{path} is not found as {name}");
             told.insert(name.to_owned());
         }
     }
     assert!(told.len() > 90, "the tables are read: {told:?}");
-    // Names of Vulkan's own need no row.
+    // Vulkan's own names need no row.
     let all = own.values().chain(tracker.values()).flatten();
     let untold: Vec<_> =
         all.filter(|alias| !alias.to_lowercase().starts_with("vk") && !told.contains(*alias)).collect();

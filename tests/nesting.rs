@@ -1,4 +1,4 @@
-//! Vectors whose blocks are spans of other vectors: pages of a sparse texture and meshes share one pool of memory.
+//! Vectors whose blocks are spans of other vectors: sparse texture pages and meshes share one memory pool.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use sublet::{
     sim,
 };
 
-/// Bytes of a page.
+/// Bytes per page.
 const PAGE: u64 = 64 << 10;
 
 fn units(size: u64) -> Request {
@@ -27,7 +27,7 @@ fn size_of(request: Option<&Request>) -> u64 {
     request.map_or(0, |request| request.size)
 }
 
-/// Level 1: blocks of 16 pages out of a pool of the allocator. A span is a place in device memory.
+/// Level 1: blocks of 16 pages from a pool of the allocator. A span is a range of device memory.
 struct Memory<'a> {
     allocator: &'a Allocator,
     pool: &'a Pool,
@@ -62,7 +62,7 @@ impl<M: RangeMetadata> Backing<M> for Memory<'_> {
 
 type Pages<'a> = RefCell<BlockVector<Memory<'a>, Tlsf>>;
 
-/// Levels 2 and 3: blocks of `block` units of `unit` units each, out of a vector that is below.
+/// Levels 2 and 3: blocks of `block` units of `unit` units each, from the vector below.
 struct Parts<'a, B: Backing<M, Item = Place>, M: RangeMetadata> {
     below: &'a RefCell<BlockVector<B, M>>,
     unit: u64,
@@ -111,7 +111,7 @@ fn with_pool(max_blocks: u32, test: impl FnOnce(&Allocator, &Pool)) {
     };
     let pool = allocator.create_pool(&info).unwrap();
     test(&allocator, &pool);
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     assert_eq!(unsafe { allocator.destroy_pool(pool) }.unwrap().len(), 0, "a level below has leaked");
     drop(allocator);
     gpu.assert_silent();
@@ -136,7 +136,7 @@ fn pages_and_meshes_come_out_of_one_pool() {
         let sparse = RefCell::new(BlockVector::new(sparse, Buddy::new(64, 1), NOTHING_KEPT).unwrap());
         let meshes = Parts { below: &memory, unit: 256, block: 512 };
         let mut meshes = BlockVector::new(meshes, Tlsf::exact(1 << 20), NOTHING_KEPT).unwrap();
-        // The tails of mips are smaller than a page: the third level.
+        // Mip tails are smaller than a page, and form the third level.
         let tails = Parts { below: &sparse, unit: 1, block: 1 };
         let mut tails = BlockVector::new(tails, Tlsf::exact(64), NOTHING_KEPT).unwrap();
 
@@ -152,7 +152,7 @@ fn pages_and_meshes_come_out_of_one_pool() {
         assert_eq!(places.len(), 8, "two have the same place");
         assert_eq!(allocator.pool_statistics(pool).unwrap().allocation_count, 1);
 
-        // What is of another level is another vector's.
+        // A key of another level is foreign.
         let foreign = pages.pop().unwrap();
         assert_eq!(meshes.span(foreign.key()), Err(HandleError::Foreign));
         assert_eq!(memory.borrow().span(foreign.key()), Err(HandleError::Foreign));
@@ -170,7 +170,7 @@ fn pages_and_meshes_come_out_of_one_pool() {
     });
 }
 
-/// What the lowest level refuses is an error of the highest, with the whole way in it, and all levels are as they were.
+/// A refusal of the lowest level is an error of the highest one, with all levels in its source chain. No level changes.
 #[test]
 fn a_refusal_comes_through_all_levels() {
     with_pool(1, |allocator, pool| {
@@ -204,7 +204,7 @@ fn a_refusal_comes_through_all_levels() {
     });
 }
 
-/// The same blocks for several vectors: one that gets none asks the others for what they keep empty.
+/// Several vectors share one block source. A vector that gets no block asks the others to free their empty ones.
 struct Sibling<'a> {
     memory: Memory<'a>,
     others: RefCell<Vec<Weak<SiblingVector<'a>>>>,
@@ -239,7 +239,7 @@ impl Backing<Tlsf> for Sibling<'_> {
     }
 }
 
-/// No lock is held while a block is made, so that a landlord may call the other vectors.
+/// No lock is held while a block is created, so a block source may call the other vectors.
 #[test]
 fn vectors_of_one_source_give_back_for_one_another() {
     with_pool(1, |allocator, pool| {
@@ -257,10 +257,10 @@ fn vectors_of_one_source_give_back_for_one_another() {
         let all = fill(&one, 3);
         all.into_iter().for_each(|granted| one.free(granted).unwrap());
         assert_eq!(one.statistics().empty_blocks, 3, "they are kept");
-        // The pool has one block more. The second is there because the other vector gives its own back.
+        // The pool permits one more block. The second is possible because the other vector frees one of its own.
         let mut all = fill(&other, 4);
         assert_eq!((one.statistics().blocks, other.statistics().blocks), (0, 4));
-        // What is in use is not given back.
+        // Blocks in use are not freed.
         let refused = one.allocate(&units(1));
         assert!(matches!(refused, Err(VectorError::Create(AllocationError::Full { .. }))), "{refused:?}");
         other.free(all.pop().unwrap()).unwrap();
@@ -273,7 +273,7 @@ fn vectors_of_one_source_give_back_for_one_another() {
     });
 }
 
-/// Clearing one level makes the handles of that level stale, and leaves the others alone.
+/// Clearing one level makes its handles stale, and does not affect the other levels.
 #[test]
 fn what_was_cleared_above_is_free_below() {
     with_pool(2, |allocator, pool| {
@@ -292,7 +292,7 @@ fn what_was_cleared_above_is_free_below() {
     });
 }
 
-/// Two levels above the memory, both with something in them.
+/// Two levels above the memory, both with allocations.
 type Sparse<'a, 'b> = BlockVector<Parts<'b, Memory<'a>, Tlsf>, Tlsf>;
 
 fn sparse<'a, 'b>(memory: &'b Pages<'a>) -> Sparse<'a, 'b> {
@@ -303,7 +303,7 @@ fn memory<'a>(allocator: &'a Allocator, pool: &'a Pool) -> Pages<'a> {
     RefCell::new(BlockVector::new(Memory { allocator, pool }, Tlsf::exact(64 * PAGE), NOTHING_KEPT).unwrap())
 }
 
-/// Chunks that are used, and their units, as a walk shows them.
+/// Returns count and units of the used chunks that a walk visits.
 fn walked<B: Backing<M>, M: RangeMetadata>(vector: &BlockVector<B, M>) -> (u64, u64) {
     let mut sums = (0, 0);
     vector.walk(|_, chunk| {
@@ -314,7 +314,7 @@ fn walked<B: Backing<M>, M: RangeMetadata>(vector: &BlockVector<B, M>) -> (u64, 
     sums
 }
 
-/// Each level counts and shows what it granted, a seal or not, and is called by its own name.
+/// Each level counts and walks its own allocations, closed or not, and has its own name.
 #[test]
 fn sums_walks_and_names_are_of_each_level() {
     with_pool(2, |allocator, pool| {
@@ -339,7 +339,7 @@ fn sums_walks_and_names_are_of_each_level() {
     });
 }
 
-/// A plan of one level empties a block of it, and so gives a span of the level below back.
+/// A plan of one level empties one of its blocks, and so frees a span of the level below.
 #[test]
 fn a_plan_above_makes_room_below() {
     with_pool(2, |allocator, pool| {
@@ -356,7 +356,7 @@ fn a_plan_above_makes_room_below() {
             let at = pages.iter().position(|page| page.key() == planned.key).unwrap();
             let moved = sparse.allocate(&units(planned.span.size)).unwrap();
             sparse.free(std::mem::replace(&mut pages[at], moved)).unwrap();
-            // What was moved away is stale here, and foreign below.
+            // The key of a moved range is stale here, and foreign in the level below.
             assert_eq!(sparse.span(planned.key), Err(HandleError::Stale));
             assert_eq!(memory.borrow().span(planned.key), Err(HandleError::Foreign));
         }
@@ -367,13 +367,13 @@ fn a_plan_above_makes_room_below() {
     });
 }
 
-/// A plan of the level below names blocks of the level above, which can be exchanged under what is granted in them.
+/// A plan of the level below names blocks of the level above. These can be replaced while they contain allocations.
 #[test]
 fn a_plan_below_moves_a_block_of_the_level_above() {
     with_pool(2, |allocator, pool| {
         let memory = memory(allocator, pool);
         let mut sparse = sparse(&memory);
-        // Two blocks of memory are full of blocks of pages. Most of the second, and one of the first, go.
+        // Two memory blocks are full of page blocks. Most of the second and one of the first are freed.
         let pages: Vec<_> = (0..8).map(|_| sparse.allocate(&units(4)).unwrap()).collect();
         let mut kept = Vec::new();
         for (at, page) in pages.into_iter().enumerate() {
@@ -407,13 +407,13 @@ fn a_plan_below_moves_a_block_of_the_level_above() {
     });
 }
 
-/// No level takes what another one granted, whatever is asked of it, and what comes back with the error is still good.
+/// Every call rejects handles of other levels, and the handle in the error is still valid.
 #[test]
 fn every_call_of_every_level_finds_foreign_and_stale_handles() {
     with_pool(1, |allocator, pool| {
         let memory = memory(allocator, pool);
         let mut sparse = sparse(&memory);
-        // Another vector of the same kind, whose engine has given out the same spans.
+        // Another vector of the same kind, whose engine has allocated the same spans.
         let mut twin =
             BlockVector::new(Parts { below: &memory, unit: PAGE, block: 4 }, Tlsf::exact(64), NOTHING_KEPT)
                 .unwrap();
@@ -431,7 +431,7 @@ fn every_call_of_every_level_finds_foreign_and_stale_handles() {
         let refused = sparse.retire(ticket, refused.granted).unwrap_err();
         assert_eq!(refused.reason, HandleError::Foreign);
         twin.free(refused.granted).unwrap();
-        // The block below goes with the level above: its handle is stale there.
+        // Clearing the level above frees its block below, whose handle becomes stale.
         let block = sparse.block(page.key()).unwrap().0.key();
         assert!(memory.borrow().span(block).is_ok());
         sparse.clear();

@@ -1,5 +1,5 @@
-//! A warm allocator asks the host for no memory. A global allocator of this binary counts. The device's calls do
-//! nothing, and so take no memory either.
+//! A warmed-up allocator allocates no host memory. The global allocator of this binary counts calls. The device's
+//! functions do nothing, so they allocate nothing either.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, reason = "shared with other binaries")]
@@ -20,14 +20,14 @@ use sublet::{
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources,
 };
 
-/// Host allocations in `work`.
+/// Returns the number of host allocations in `work`.
 fn counted(work: impl FnOnce()) -> u64 {
     let before = count();
     work();
     count() - before
 }
 
-/// Runs `test` on every profile; the allocator lives for as long as the GPU.
+/// Runs `test` on every profile. The GPU outlives the allocator.
 fn on_every_profile(test: impl Fn(&str, &Allocator, &ash::Device)) {
     for &profile in profiles::ALL {
         let gpu = NullGpu::new(profile);
@@ -40,7 +40,7 @@ fn on_every_profile(test: impl Fn(&str, &Allocator, &ash::Device)) {
     }
 }
 
-/// Makes and frees at random. The same seed makes the same calls, and ends with nothing.
+/// Allocates and frees at random. The same seed makes the same calls and leaves nothing.
 fn churn(
     make: impl Fn(u64, u64) -> Option<Allocation>,
     free: impl Fn(Allocation),
@@ -80,11 +80,11 @@ fn allocate_and_free() {
                     let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
                     allocator.allocate_memory(&requirements, &info).ok()
                 };
-                // SAFETY: nothing uses the memory.
+                // SAFETY: the device does not use the memory.
                 churn(make, |it| unsafe { allocator.free_memory(it) }.unwrap(), &mut held);
             };
-            // The first round begins without a block, and its chunks lie differently; sizes that come again have slabs
-            // some rounds later.
+            // The first round starts without a block, so its chunks differ. Recurring sizes get slabs some rounds
+            // later.
             (0..16).for_each(|_| round());
             assert_eq!(counted(round), 0, "{name} with {flags:?}");
         }
@@ -104,7 +104,7 @@ fn buffers() {
                     vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
                 // SAFETY: the create-info is valid.
                 let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &info) }.unwrap();
-                // SAFETY: nothing uses the buffer.
+                // SAFETY: the device does not use the buffer.
                 unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
             }
         };
@@ -129,7 +129,7 @@ fn images() {
         let round = || {
             // SAFETY: the create-info is valid.
             let (image, allocation) = unsafe { allocator.create_image(&image_info, &info) }.unwrap();
-            // SAFETY: nothing uses the image.
+            // SAFETY: the device does not use the image.
             unsafe { allocator.destroy_image(image, allocation) }.unwrap();
         };
         round();
@@ -150,25 +150,25 @@ fn pools() {
                     let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
                     allocator.allocate_memory(&requirements, &in_pool).ok()
                 };
-                // SAFETY: nothing uses the memory.
+                // SAFETY: the device does not use the memory.
                 churn(make, |it| unsafe { allocator.free_memory(it) }.unwrap(), &mut held);
             };
             round();
             round();
             assert_eq!(counted(round), 0, "{name} with {algorithm:?}");
-            // SAFETY: nothing is in it.
+            // SAFETY: the pool is empty.
             unsafe { allocator.destroy_pool(pool) }.unwrap();
         }
     });
 }
 
-/// Until the first block is made, there is nothing to be kept of a pool.
+/// A pool has no state to keep until its first block exists.
 #[test]
 fn empty_pools() {
     on_every_profile(|name, allocator, _| {
         let round = || {
             let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
-            // SAFETY: nothing is in it.
+            // SAFETY: the pool is empty.
             assert!(unsafe { allocator.destroy_pool(pool) }.unwrap().is_empty());
         };
         round();
@@ -189,13 +189,13 @@ fn flushes_and_mappings() {
         };
         round();
         assert_eq!(counted(|| (0..100).for_each(|_| round())), 0, "{name}");
-        // SAFETY: nothing uses the memory.
+        // SAFETY: the device does not use the memory.
         unsafe { allocator.free_memory(allocation) }.unwrap();
     });
 }
 
-/// Frames of uploads: pages are taken, flushed, collected and taken again. Nothing is written: the mappings of this
-/// device point nowhere.
+/// Upload frames allocate pages, flush and collect them, and reuse them. Nothing is written, because this device's
+/// mappings are invalid.
 #[test]
 fn uploads() {
     on_every_profile(|name, allocator, _| {
@@ -226,7 +226,7 @@ fn uploads() {
     });
 }
 
-/// Pools and names come and go, and the host has all of its memory back.
+/// Pools and names come and go, and all host memory is freed.
 #[test]
 fn nothing_piles_up() {
     on_every_profile(|name, allocator, _| {
@@ -239,10 +239,10 @@ fn nothing_piles_up() {
             let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, pool: None, ..named };
             let own = allocator.allocate_memory(&requirements, &own).unwrap();
             for piece in [pooled, own] {
-                // SAFETY: nothing uses the memory.
+                // SAFETY: the device does not use the memory.
                 unsafe { allocator.free_memory(piece) }.unwrap();
             }
-            // SAFETY: nothing is in it.
+            // SAFETY: the pool is empty.
             assert!(unsafe { allocator.destroy_pool(pool) }.unwrap().is_empty());
         };
         (0..10).for_each(|_| round());
@@ -265,7 +265,7 @@ fn frames_that_retire_and_collect() {
                 retired.collect(allocator, &clock).unwrap();
                 for _ in 0..20 {
                     let memory = allocator.allocate_memory(&requirements, &info).unwrap();
-                    // SAFETY: nothing uses the memory.
+                    // SAFETY: the device does not use the memory.
                     unsafe { retired.retire_memory(ticket, memory) };
                 }
                 clock.end_frame(ticket).unwrap();
@@ -286,14 +286,14 @@ fn tickets_of_several_lanes_in_any_order() {
     let mut queue = Retire::new();
     let mut random = fastrand::Rng::with_seed(7);
     let mut open = Vec::with_capacity(64);
-    // A ticket that is never submitted is no reason to take memory again and again.
+    // A ticket that is never submitted must not cause repeated allocations.
     let _stuck = clock.open(lanes[0]);
     let mut value = 0;
     let mut frames = || {
         for lane in lanes.iter().cycle().take(210) {
             open.push(clock.open(*lane));
             if open.len() == 42 {
-                // Submitted in any order.
+                // Submits in any order.
                 while !open.is_empty() {
                     let ticket = open.swap_remove(random.usize(..open.len()));
                     for item in 0..5 {
@@ -328,7 +328,7 @@ fn a_queue_that_reserved_takes_no_memory() {
     assert_eq!(taken, 0);
 }
 
-/// Frames of sets of three layouts, three in flight; pools are closed, wait, are reset and opened again.
+/// Three frames in flight with sets of three layouts. Pools are closed, wait, are reset and reused.
 fn transient_frames(share_pools: bool) {
     use sublet::descriptor::{
         DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
@@ -340,14 +340,14 @@ fn transient_frames(share_pools: bool) {
         gpu.physical_device(),
         gpu.api_version(),
     );
-    // SAFETY: instance and device outlive what is made from the value.
+    // SAFETY: instance and device outlive the objects created from the value.
     let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
     let layouts = [1, 3, 40].map(|count| {
         let binding = vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
             .descriptor_count(count);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
-        // SAFETY: the create-info is valid; the device does nothing with layouts.
+        // SAFETY: the create-info is valid, and the device ignores layouts.
         unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap()
     });
     let info = TransientSetsCreateInfo { share_pools, max_sets_per_pool: 64, ..Default::default() };
@@ -359,7 +359,7 @@ fn transient_frames(share_pools: bool) {
             let ticket = clock.begin_frame(lane, frame % 3);
             sets.collect(&clock).unwrap();
             for layout in layouts.iter().cycle().take(300) {
-                // SAFETY: the device does nothing with its arguments.
+                // SAFETY: the device ignores its arguments.
                 unsafe { sets.allocate(layout) }.unwrap();
             }
             sets.flush(ticket).unwrap();
@@ -380,7 +380,7 @@ fn warm_transient_sets_take_no_memory() {
     transient_frames(true);
 }
 
-/// Ranges, their descriptors, and frames' ranges; once as many were alive before.
+/// Ranges, their descriptors and transient ranges, once as many have been live before.
 #[test]
 fn ranges_of_descriptor_heaps() {
     for &profile in profiles::ALL.iter().filter(|profile| profile.features.descriptor_indexing) {
@@ -392,7 +392,7 @@ fn ranges_of_descriptor_heaps() {
             gpu.api_version(),
         );
         info.features = DescriptorFeatures::UPDATE_AFTER_BIND;
-        // SAFETY: the handles are live and outlive what is made from them.
+        // SAFETY: the handles are live and outlive the objects created from them.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let types = &[DescriptorKind::StorageBuffer];
         let info = HeapCreateInfo { slots: 512, transient: 64, types, ..HeapCreateInfo::default() };
@@ -408,7 +408,7 @@ fn ranges_of_descriptor_heaps() {
                 heap.collect(&clock).unwrap();
                 for _ in 0..8 {
                     let Ok(range) = heap.allocate(random.u32(1..9)) else { break };
-                    // SAFETY: the null device looks at nothing.
+                    // SAFETY: the null device ignores its arguments.
                     unsafe { heap.write(range.id(), 0, &buffer) }.unwrap();
                     alive.push(range);
                 }
@@ -428,7 +428,7 @@ fn ranges_of_descriptor_heaps() {
     }
 }
 
-/// A page of a recording is taken from a store of them, whoever empties it.
+/// Pages of a recording come from a fixed stock, whichever thread empties them.
 #[test]
 fn a_recording_asks_the_host_for_nothing_once_it_has_begun() {
     on_every_profile(|name, allocator, _| {
@@ -437,11 +437,11 @@ fn a_recording_asks_the_host_for_nothing_once_it_has_begun() {
         let pair = || {
             let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
             let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
-            // SAFETY: nothing was ever bound to it.
+            // SAFETY: nothing was bound to it.
             unsafe { allocator.free_memory(allocation) }.unwrap();
         };
         pair();
-        // Several pages.
+        // Fills several pages.
         assert_eq!(counted(|| (0..20_000).for_each(|_| pair())), 0, "{name}");
         assert_eq!(allocator.stop_recording().unwrap().records, 40_002, "{name}");
     });

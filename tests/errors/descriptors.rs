@@ -1,4 +1,4 @@
-//! What descriptor pools, sets, binders and heaps refuse.
+//! Errors of descriptor pools, sets, binders and heaps.
 
 use ash::vk;
 use sublet::descriptor::*;
@@ -80,7 +80,7 @@ fn sets() -> Vec<Told> {
     );
 
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: instance and device live until the end.
+    // SAFETY: instance and device outlive the value.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
     let new = || PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
     let (one, other) = (new(), new());
@@ -89,20 +89,20 @@ fn sets() -> Vec<Told> {
         .descriptor_count(1)
         .stage_flags(vk::ShaderStageFlags::ALL)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: the device is live, and the layout is one of its.
+    // SAFETY: the create-info is valid.
     let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made of this.
+    // SAFETY: the layout was created from this create-info.
     let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
-    // SAFETY: the layout lives until the end.
+    // SAFETY: the layout outlives the set.
     let set = unsafe { one.allocate(&layout) }.unwrap();
     all.push(saying(StaleDescriptorSet { id: set.id() }, &["descriptor set 0", "freed or retired"]));
-    // SAFETY: nothing was submitted with it.
+    // SAFETY: no submission used the set.
     let refused = unsafe { other.free(set) }.unwrap_err();
     all.push(saying(&refused, &["descriptor set 0", "given to another one"]));
     // SAFETY: as above.
     unsafe { one.free(refused.set) }.unwrap();
     drop((one, other));
-    // SAFETY: no set of it is left.
+    // SAFETY: none of its sets is left.
     unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
     all
 }
@@ -168,7 +168,7 @@ fn heaps() -> Vec<Told> {
     ]));
     let outside = OutOfRange { slot: 1002, count: 1001 };
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: instance and device live until the end.
+    // SAFETY: instance and device outlive the value.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
     let mut heap = HostHeap::new(&device, &HostHeapCreateInfo::default()).unwrap();
     let range = heap.allocate(5).unwrap();

@@ -1,4 +1,4 @@
-//! What drivers and profiles of devices refuse.
+//! Errors of drivers and device profiles.
 
 use ash::vk;
 use sublet::device::MissingFunction;

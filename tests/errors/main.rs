@@ -1,4 +1,4 @@
-//! Every public error says in one line what was asked, what was there, and what the driver answered. Its sources repeat
+//! Every public error states in one line the request, the available amount and the driver's answer. Its sources repeat
 //! nothing of that line.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -17,21 +17,21 @@ use std::error::Error;
 use ash::vk;
 use sublet::device::DriverError;
 
-/// One variant of one error type, and what it says.
+/// One variant of one error type, and its messages.
 struct Told {
     /// The type's path without the crate and without generic arguments.
     path: String,
-    /// The variant; empty for a struct.
+    /// The variant, or an empty string for a struct.
     debug: String,
-    /// Itself, then its sources.
+    /// The error's own line, followed by those of its sources.
     lines: Vec<String>,
-    /// Whether the last line is that of a result of Vulkan's.
+    /// The last line is that of a `vk::Result`.
     ends_in_result: bool,
-    /// What the first line has to have.
+    /// The substrings that the first line must contain.
     parts: Vec<String>,
 }
 
-/// An error whose first line has each number, each name and each result that is in it.
+/// An error whose first line must contain each of its numbers, names and results.
 fn told<E: Error + 'static>(error: E) -> Told {
     let debug = format!("{error:?}");
     let parts = parts_of(&debug);
@@ -42,12 +42,12 @@ fn each<E: Error + 'static, const N: usize>(errors: [E; N]) -> [Told; N] {
     errors.map(told)
 }
 
-/// Errors whose first lines have what is in them in other words.
+/// Errors whose first lines express their contents in other words.
 fn unnumbered<E: Error, const N: usize>(errors: [E; N]) -> [Told; N] {
     errors.map(|error| saying(error, &[]))
 }
 
-/// One that has them in other words, which are these.
+/// An error whose first line expresses its contents in these words.
 fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
     let (mut lines, mut ends_in_result) = (vec![error.to_string()], false);
     let mut source = error.source();
@@ -67,7 +67,7 @@ fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
     Told { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
 }
 
-/// The numbers, the texts and the results of Vulkan's in what `Debug` prints.
+/// Returns the numbers, strings and Vulkan results in the `Debug` output.
 fn parts_of(debug: &str) -> Vec<String> {
     let texts = debug.split('"').skip(1).step_by(2);
     let outside: String = debug.split('"').step_by(2).collect();
@@ -76,7 +76,7 @@ fn parts_of(debug: &str) -> Vec<String> {
     texts.chain(told).map(str::to_owned).collect()
 }
 
-/// Whether a line has that, a number in any of the forms that a line may have for it.
+/// Returns true if the line contains the part. A number may have any of the usual forms.
 fn has(line: &str, part: &str) -> bool {
     let number = part.parse::<u64>().is_ok_and(|number| {
         [format!("{number:#b}"), format!("{number:#x}"), format!("{number:#010x}")]
@@ -87,7 +87,7 @@ fn has(line: &str, part: &str) -> bool {
 }
 
 impl Told {
-    /// `error::memory::MemoryError::HeapLimit`.
+    /// Returns for example `error::memory::MemoryError::HeapLimit`.
     fn name(&self) -> String {
         let variant = self.debug.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
         match self.path.ends_with(&format!("::{variant}")) {
@@ -133,8 +133,8 @@ fn the_line_is_one_that_others_can_go_around() {
     }
 }
 
-/// A source that the line has already would be read twice. What is left is the driver's result, which a program may
-/// look for.
+/// A program that prints the source chain would print a repeated message twice. Only the driver's result may repeat,
+/// because programs search for it.
 #[test]
 fn sources_say_nothing_twice() {
     for told in all() {
@@ -154,7 +154,7 @@ fn no_variant_is_missing() {
     assert!(missing.is_empty(), "no error of the list is one of these: {missing:#?}");
 }
 
-/// What is not there to be found would not be missed.
+/// Guards against a search that misses types.
 #[test]
 fn the_list_of_the_source_is_not_short() {
     let names = source::names();

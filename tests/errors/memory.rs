@@ -1,4 +1,4 @@
-//! What the allocator refuses.
+//! Errors of the allocator.
 
 use ash::vk;
 use sublet::retire::Clock;
@@ -119,7 +119,7 @@ fn wrapping() -> Vec<Told> {
         AllocationError::Memory(REFUSED),
         AllocationError::Map(DRIVER),
     ]));
-    // Without a limit the line has words for it.
+    // Without a limit, the line says so in words.
     let unlimited = AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 0 };
     all.push(saying(unlimited, &["Tlsf", "any number of blocks"]));
     all.extend(each([
@@ -195,10 +195,10 @@ fn virtual_blocks() -> Vec<Told> {
     all
 }
 
-/// Those that give something back, which only a call can make.
+/// Errors that return a handle, which only a failed call can create.
 fn provoked() -> Vec<Told> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: instance and device live until the end.
+    // SAFETY: instance and device outlive the allocators.
     let new = || unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let (one, other) = (new(), new());
     let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
@@ -212,11 +212,11 @@ fn provoked() -> Vec<Told> {
     let mut second = refused.allocation;
 
     let pool = one.create_pool(&PoolCreateInfo::new(0)).unwrap();
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     let refused = unsafe { other.destroy_pool(pool) }.unwrap_err();
     all.push(saying(refused, &["pool 0 of memory type 0", "not destroyed", "another allocator"]));
     let scope = one.create_scope(&ScopeCreateInfo { name: Some("level 3"), ..Default::default() }).unwrap();
-    // SAFETY: nothing is in it.
+    // SAFETY: the scope is empty.
     let refused = unsafe { other.free_scope(scope) }.unwrap_err();
     all.push(saying(refused, &["\"level 3\"", "not freed", "another allocator"]));
 
@@ -227,7 +227,7 @@ fn provoked() -> Vec<Told> {
     let inside = AllocationCreateInfo { pool: Some(&doomed), ..Default::default() };
     // SAFETY: nothing was bound to it.
     unsafe { retired.retire_memory(ticket, one.allocate_memory(&requirements, &inside).unwrap()) };
-    // SAFETY: the device was never told of it.
+    // SAFETY: the device never used its memory.
     unsafe { one.destroy_pool(doomed) }.unwrap();
     // SAFETY: as above.
     let refused = unsafe { retired.drain(&one) }.unwrap_err();
@@ -244,12 +244,12 @@ fn provoked() -> Vec<Told> {
     let mut wrong = if moved.source() == second.id() { kept } else { std::mem::replace(&mut second, kept) };
     let ids = [moved.source().to_string(), wrong.id().to_string()];
     let [right, given] = ids.each_ref().map(String::as_str);
-    // SAFETY: it is refused.
+    // SAFETY: the call is rejected.
     let refused = unsafe { moved.complete(&mut wrong) }.unwrap_err();
     all.push(saying(refused.error(), &[right, given]));
     all.push(saying(&refused, &["not completed", right, given]));
     let moved = refused.unfinished;
-    // SAFETY: it is refused.
+    // SAFETY: the call is rejected.
     let refused = unsafe { moved.free(wrong) }.unwrap_err();
     all.push(saying(&refused, &["4096 bytes", "not freed", right, given]));
     all.push(told(MoveError::Foreign(ForeignHandle::Allocation)));

@@ -1,4 +1,4 @@
-//! Why recordings, traces and memory maps are refused.
+//! Errors for invalid recordings, traces and memory maps.
 
 use std::io;
 
@@ -80,7 +80,7 @@ pub(crate) fn all() -> Vec<Told> {
     all
 }
 
-/// What is shown inside an error, and is none itself.
+/// A value that is displayed inside an error and is no error itself.
 #[derive(Debug)]
 struct Shown(String);
 

@@ -1,13 +1,14 @@
-//! The error types in the source, and their variants.
+//! Finds the error types and their variants in the source.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Types that are shown inside errors and are none themselves.
+/// Types that are displayed inside errors and are no errors themselves.
 const SHOWN: [&str; 2] = ["Damage", "SnapshotFault"];
 
-/// `error::memory::MemoryError::HeapLimit` for each variant, `device::error::DriverError` for each struct.
+/// Returns names such as `error::memory::MemoryError::HeapLimit` for variants and `device::error::DriverError` for
+/// structs.
 pub(crate) fn names() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut names = BTreeSet::new();
@@ -59,7 +60,7 @@ fn enter(text: &str, module: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a line is that of this item and not of one whose name is longer.
+/// Returns true if the line starts with the item and not with a longer name.
 fn starts(line: &str, item: &str) -> bool {
     line.strip_prefix(item).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }

@@ -1,4 +1,4 @@
-//! What clocks and uploads refuse.
+//! Errors of clocks and uploads.
 
 use sublet::retire::*;
 use sublet::upload::*;

@@ -1,4 +1,4 @@
-//! What vectors of any landlord refuse.
+//! Errors of vectors over any block source.
 
 use sublet::device::DriverError;
 use sublet::metadata::{AllocateError, RegionError};

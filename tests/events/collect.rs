@@ -1,4 +1,4 @@
-//! A subscriber that keeps all events of the library.
+//! A subscriber that collects all events of the library.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ thread_local! {
     static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An event, or a span that began.
+/// An event or the start of a span.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) metadata: &'static Metadata<'static>,
@@ -26,7 +26,7 @@ impl Seen {
         self.metadata.name()
     }
 
-    /// A field's value as text; empty if it was not recorded.
+    /// Returns a field's value as text, or an empty string if it was not recorded.
     pub(crate) fn get(&self, field: &str) -> &str {
         self.values.get(field).map_or("", |value| &**value)
     }
@@ -48,7 +48,7 @@ impl Visit for Values<'_> {
     }
 }
 
-/// Keeps what comes, in the order in which it comes, for the thread on which it comes.
+/// Collects events in order, separately for each thread.
 pub(crate) struct Collect<F: Fn(&Seen) + Send + Sync + 'static> {
     then: F,
 }
@@ -86,14 +86,14 @@ impl<F: Fn(&Seen) + Send + Sync + 'static> Subscriber for Collect<F> {
     fn exit(&self, _: &Id) {}
 }
 
-/// What the library tells on this thread while `work` is done. `then` is called for each in the middle of it.
+/// Returns the events of this thread during `work`. Calls `then` for each while it is being emitted.
 pub(crate) fn heard_with(then: impl Fn(&Seen) + Send + Sync + 'static, work: impl FnOnce()) -> Vec<Seen> {
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
+    // With a single subscriber, `tracing` may cache a callsite as disabled if another thread reaches it first. The
+    // second dispatcher prevents this.
     let _second = tracing::Dispatch::new(Collect { then: |_: &Seen| {} });
     SEEN.take();
     tracing::subscriber::with_default(Collect { then }, || {
-        // Another test may have found nobody listening.
+        // Another test may have cached the callsites as disabled.
         tracing::callsite::rebuild_interest_cache();
         work();
     });
@@ -105,7 +105,7 @@ pub(crate) fn heard(work: impl FnOnce()) -> Vec<Seen> {
     heard_with(|_| {}, work)
 }
 
-/// What came, in the form of the guide's tables.
+/// Returns the collected events in the form of the guide's tables.
 pub(crate) fn rows(seen: &[Seen]) -> Rows {
     let mut rows = Rows::new();
     for Seen { metadata, .. } in seen {
@@ -123,7 +123,7 @@ pub(crate) fn rows(seen: &[Seen]) -> Rows {
     rows
 }
 
-/// The names, in order.
+/// Returns the names in order.
 pub(crate) fn names(seen: &[Seen]) -> Vec<&'static str> {
     seen.iter().map(Seen::name).collect()
 }

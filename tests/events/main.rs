@@ -1,5 +1,5 @@
-//! Events that the library emits through `tracing`. Those that the guide promises come, and no others do. A subscriber
-//! may use the allocator.
+//! Events that the library emits through `tracing`: exactly those documented in the guide. A subscriber may use the
+//! allocator.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod collect;

@@ -26,7 +26,7 @@ pub(crate) fn requirements(size: u64) -> vk::MemoryRequirements {
     vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 }
 }
 
-/// A memory type that the host sees, and need not flush.
+/// Returns a host-visible and host-coherent memory type.
 pub(crate) fn host_type(gpu: &Gpu) -> u32 {
     let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
     let at = gpu.profile().types.iter().position(|kind| kind.flags.contains(wanted)).unwrap();
@@ -34,7 +34,7 @@ pub(crate) fn host_type(gpu: &Gpu) -> u32 {
 }
 
 fn free(allocator: &Allocator, allocation: sublet::Allocation) {
-    // SAFETY: nothing was ever bound to it.
+    // SAFETY: nothing was bound to it.
     unsafe { allocator.free_memory(allocation) }.unwrap();
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn blocks() {
         allocator.create_scope(&ScopeCreateInfo { name: Some("level"), ..Default::default() }).unwrap();
     let _freed_with_it =
         allocator.allocate_memory(&requirements(KIB), &AllocationCreateInfo::in_scope(&scope)).unwrap();
-    // SAFETY: nothing was ever bound to what is in it.
+    // SAFETY: nothing was bound to its allocations.
     unsafe { allocator.free_scope(scope) }.unwrap();
 }
 
@@ -73,13 +73,13 @@ pub(crate) fn refusals() {
     let first = allocator.allocate_memory(&requirements(MIB), &in_pool).unwrap();
     allocator.allocate_memory(&requirements(KIB), &in_pool).unwrap_err();
     free(&allocator, first);
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
     gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     allocator.allocate_memory(&requirements(100 * MIB), &Default::default()).unwrap_err();
 }
 
-/// The driver has no memory until the empty block of a pool goes back.
+/// The driver has no memory until the empty block of a pool is freed.
 pub(crate) fn relief() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
@@ -91,7 +91,7 @@ pub(crate) fn relief() {
     gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     let dedicated = allocator.allocate_memory(&requirements(KIB), &beside).unwrap();
     free(&allocator, dedicated);
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn dedicated() {
     free(&allocator, shared);
 }
 
-/// An allocator that may have `limit` bytes of the first heap, and asks no driver for budgets.
+/// Creates an allocator that limits the first heap to `limit` bytes and does not query budgets.
 fn limited(gpu: &Gpu, limit: u64) -> Allocator {
     let info = AllocatorCreateInfo::for_gpu(gpu);
     let flags = info.flags - AllocatorCreateFlags::EXT_MEMORY_BUDGET;
@@ -130,7 +130,7 @@ pub(crate) fn budgets() {
     held.into_iter().for_each(|allocation| free(&allocator, allocation));
 }
 
-/// Three quarters of all allocations that the device allows.
+/// Reaches three quarters of the device's allocation limit.
 pub(crate) fn allocation_count() {
     let few = |profile: &&&Profile| profile.limits.max_memory_allocation_count == 4096;
     let gpu = Gpu::new(profiles::ALL.iter().find(few).unwrap());
@@ -145,7 +145,7 @@ pub(crate) fn allocation_count() {
     }
 }
 
-/// One allocation above what the device says that one may have: its driver gives it.
+/// Exceeds the device's allocation limit by one. The simulated driver grants it.
 pub(crate) fn above_limit() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     let allocator = allocator(&gpu);
@@ -216,7 +216,7 @@ fn a_refusal_says_why_and_what_is_tried_next() {
     let refused = of(&seen, "block_refused");
     assert!(refused.iter().all(|seen| seen.get("reason") == "driver"));
     assert!(refused.iter().all(|seen| seen.get("result") == "ERROR_OUT_OF_DEVICE_MEMORY"));
-    // Smaller and smaller ones, until nothing is left to try but memory of its own.
+    // The sizes halve until only dedicated memory is left to try.
     let sizes: Vec<_> = refused.iter().map(|seen| (seen.number("size"), seen.get("next_size"))).collect();
     assert_eq!(sizes[0].1, (sizes[0].0 / 2).to_string());
     assert!(
@@ -320,7 +320,7 @@ fn the_driver_s_budget_is_looked_at_once_a_frame() {
     let seen = heard(|| {
         let gpu = gpu();
         let allocator = allocator(&gpu);
-        // The smallest heap will do.
+        // Uses the smallest heap.
         let heaps = gpu.profile().heaps;
         let heap_of = |memory_type: &usize| usize::try_from(gpu.profile().types[*memory_type].heap).unwrap();
         let types = 0..gpu.profile().types.len();

@@ -1,4 +1,4 @@
-//! Every event of the guide's tables, emitted on simulated GPUs.
+//! Emits every event of the guide's tables on simulated GPUs.
 
 use ash::vk::{self, Handle};
 use sublet::descriptor::{
@@ -28,24 +28,24 @@ fn leaks() {
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
     let named = AllocationCreateInfo { name: Some("forgotten"), user_data: 7, ..Default::default() };
     let _lost = allocator.allocate_memory(&requirements(KIB), &named).unwrap();
-    // Later than all that is in it.
+    // The ticket is never submitted, so everything that waits for it is leaked.
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
     let ticket = clock.open(lane);
     // SAFETY: the usages are those of version 1.0.
     let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }.unwrap();
-    // Two pages: one is leaked, the other is free and destroyed.
+    // Two pages: one is leaked, and the other is free and gets destroyed.
     arena.reserve(4 << 20).unwrap();
     arena.write(b"read later", 1).unwrap();
     arena.flush(ticket).unwrap();
     drop(arena);
     let retired = RetiredResources::new();
     let memory = allocator.allocate_memory(&requirements(KIB), &Default::default()).unwrap();
-    // SAFETY: nothing uses the memory.
+    // SAFETY: the device does not use the memory.
     unsafe { retired.retire_memory(ticket, memory) };
     drop(retired);
     assert_eq!(allocator.destroy().len(), 3);
-    // The buffer of the page is lost as well, and the driver reports it.
+    // The page's buffer leaks too, and the driver reports it.
     drop(gpu.take_messages());
 }
 
@@ -57,10 +57,10 @@ fn corruption() {
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
     let info = AllocationCreateInfo { memory_type_bits: 1 << host_type(&gpu), ..Default::default() };
     let culprit = allocator.allocate_memory(&requirements(KIB), &info).unwrap();
-    // SAFETY: no other thread has the memory.
+    // SAFETY: no other thread uses the memory.
     let written = unsafe { gpu.write_memory(culprit.memory(), culprit.offset() + KIB, &[1]) };
     assert!(written);
-    // SAFETY: nothing was ever bound to it.
+    // SAFETY: nothing was bound to it.
     unsafe { allocator.free_memory(culprit) }.unwrap();
 }
 
@@ -74,7 +74,7 @@ fn defragmentation() {
     let first = allocator.allocate_memory(&requirements(MIB / 2), &plain).unwrap();
     let filler = allocator.allocate_memory(&requirements(MIB / 2), &plain).unwrap();
     let moved = allocator.allocate_memory(&requirements(MIB / 4), &mapped).unwrap();
-    // SAFETY: nothing was ever bound to any of them.
+    // SAFETY: nothing was bound to any of them.
     unsafe { allocator.free_memory(filler) }.unwrap();
     gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
     let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
@@ -86,7 +86,7 @@ fn defragmentation() {
         // SAFETY: as above.
         unsafe { allocator.free_memory(allocation) }.unwrap();
     }
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
 }
 
@@ -113,8 +113,8 @@ fn descriptors() {
     let info = PersistentSetsCreateInfo::new(&device);
     let persistent: PersistentSets = PersistentSets::new(&info);
     gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-    // A smaller pool is made instead.
-    // SAFETY: the layout is of this device.
+    // A smaller pool is created instead.
+    // SAFETY: the layout belongs to this device.
     let _lost = unsafe { persistent.allocate(&layout) }.unwrap();
     gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, vk::Result::ERROR_OUT_OF_POOL_MEMORY);
     // SAFETY: as above.
@@ -130,7 +130,7 @@ fn descriptors() {
 
     let store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Resource)).unwrap();
     drop(DescriptorHeap::new(store));
-    // SAFETY: the sets of it are lost, and not used.
+    // SAFETY: its sets are leaked and not used.
     unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
     drop(device);
     drop(gpu.take_messages());
@@ -139,10 +139,10 @@ fn descriptors() {
 fn simulation() {
     let gpu = gpu();
     let none = vk::MemoryAllocateInfo::default();
-    // SAFETY: the simulated driver takes wrong calls, and reports them.
+    // SAFETY: the simulated driver accepts invalid calls, and reports them.
     let given = unsafe { gpu.device().allocate_memory(&none, None) };
     if let Ok(memory) = given {
-        // SAFETY: it was made just now.
+        // SAFETY: the device does not use it.
         unsafe { gpu.device().free_memory(memory, None) };
     }
     assert!(!gpu.take_messages().is_empty());
@@ -171,15 +171,14 @@ fn what_the_guide_promises_comes() {
     for (name, row) in &came {
         assert_eq!(Some(row), promised.get(name), "{name}: what came, and what the guide says");
     }
-    // What C programs do wrong needs the C interface, recordings tell of broken disks and come from a thread of their
-    // own: `source.rs` compares those as well.
+    // Some events need the C interface, failing disks or the recorder's own thread. `source.rs` compares those too.
     let elsewhere = ["sublet::capi", "sublet::trace"];
     let missing: Vec<_> = promised
         .iter()
         .filter(|(name, row)| !elsewhere.contains(&&*row.target) && !came.contains_key(*name))
         .collect();
     assert!(missing.is_empty(), "promised, and did not come: {missing:?}");
-    // No field that is always there was without a value.
+    // Fields that are always recorded have a value.
     let always = ["size", "memory_type", "heap", "blocks", "heap_bytes", "nanoseconds", "dedicated"];
     for event in seen.iter().filter(|seen| seen.name() == "block_created") {
         assert!(always.iter().all(|field| !event.get(field).is_empty()), "{event:?}");

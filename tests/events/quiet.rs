@@ -1,4 +1,4 @@
-//! The usual way emits no events, not even at the lowest level.
+//! The fast path emits no events, not even at the lowest level.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};
@@ -19,7 +19,7 @@ fn an_allocation_that_finds_room_and_a_free_tell_nothing() {
     };
     let named = AllocationCreateInfo { name: Some("named"), ..Default::default() };
     let infos = [gpu_only, mapped, named, AllocationCreateInfo::in_pool(&pool)];
-    // One of each stays, so that there is a block, and that it is mapped.
+    // One of each stays allocated, so that a mapped block exists.
     let mut kept: Vec<_> =
         infos.iter().map(|info| allocator.allocate_memory(&requirements(KIB), info).unwrap()).collect();
     let buffer_info = vk::BufferCreateInfo::default().size(KIB).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
@@ -27,7 +27,7 @@ fn an_allocation_that_finds_room_and_a_free_tell_nothing() {
         for _ in 0..100 {
             for info in &infos {
                 let allocation = allocator.allocate_memory(&requirements(KIB), info).unwrap();
-                // SAFETY: nothing was ever bound to it.
+                // SAFETY: nothing was bound to it.
                 unsafe { allocator.free_memory(allocation) }.unwrap();
             }
             // SAFETY: the create-info is valid.
@@ -44,6 +44,6 @@ fn an_allocation_that_finds_room_and_a_free_tell_nothing() {
         // SAFETY: as above.
         unsafe { allocator.free_memory(allocation) }.unwrap();
     }
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
 }

@@ -12,26 +12,26 @@ use crate::memory::{KIB, MIB, gpu, requirements};
 use crate::sets::device_and_layout;
 
 thread_local! {
-    /// The allocator that is used. The test hangs if it is used under one of its locks.
+    /// The allocator that the subscriber uses. The test hangs if an event is emitted under one of its locks.
     static USED: RefCell<Option<Rc<Allocator>>> = const { RefCell::new(None) };
     static HELD: RefCell<Vec<Allocation>> = const { RefCell::new(Vec::new()) };
     static MOVED: Cell<u32> = const { Cell::new(0) };
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Allocates so that a block has to be made, and frees, and asks.
+/// Allocates so that a block is created, frees, and reads statistics.
 fn use_it() {
     if IS_BUSY.replace(true) {
         return;
     }
     USED.with_borrow(|used| {
         let Some(allocator) = used else { return };
-        // Larger than what is left of any block: the vector grows.
+        // Larger than the free space of any block, so that the vector grows.
         let large = AllocationCreateInfo { memory_type_bits: 1, ..Default::default() };
         let large = allocator.allocate_memory(&requirements(20 * MIB), &large);
         let small = allocator.allocate_memory(&requirements(KIB), &Default::default());
         let _ = (allocator.heap_budgets(), allocator.calculate_statistics());
-        // SAFETY: nothing was ever bound to it.
+        // SAFETY: nothing was bound to it.
         small.into_iter().for_each(|small| unsafe { allocator.free_memory(small) }.unwrap());
         HELD.with_borrow_mut(|held| held.extend(large));
         allocator.trim();
@@ -63,11 +63,11 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
                         .collect();
                     held.push(allocator.allocate_memory(&requirements(KIB), &own).unwrap());
                     let _ = allocator.memory_map();
-                    // Every other one goes, and the rest moves.
+                    // Frees every other allocation. The rest moves.
                     let mut kept = Vec::new();
                     for (at, allocation) in held.drain(..).enumerate() {
                         if at % 2 == 0 {
-                            // SAFETY: nothing was ever bound to it.
+                            // SAFETY: nothing was bound to it.
                             unsafe { allocator.free_memory(allocation) }.unwrap();
                         } else {
                             kept.push(allocation);
@@ -79,16 +79,16 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
                         for step in pass {
                             let at = held.iter().position(|it| it.id() == step.source());
                             match at {
-                                // SAFETY: nothing was ever bound to it.
+                                // SAFETY: nothing was bound to it.
                                 Some(at) => unsafe { step.complete(&mut held[at]) }.unwrap(),
-                                // What the subscriber holds stays where it is.
+                                // Allocations of the subscriber stay where they are.
                                 None => step.ignore(),
                             }
                             MOVED.set(MOVED.get() + 1);
                         }
                     }
                     context.end();
-                    // SAFETY: nothing was ever bound to any of them.
+                    // SAFETY: nothing was bound to any of them.
                     held.into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
                     allocator.trim();
                     // SAFETY: as above.
@@ -136,7 +136,7 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
             TOLD.set(TOLD.get() + 1);
             if !IS_BUSY.replace(true) {
                 let (sets, layout) = &**both;
-                // SAFETY: the layout is of this device.
+                // SAFETY: the layout belongs to this device.
                 let more: Vec<_> = (0..3).map(|_| unsafe { sets.allocate(layout) }.unwrap()).collect();
                 for set in more {
                     // SAFETY: the device never used it.
@@ -149,7 +149,7 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     heard_with(ask, || {
         for _ in 0..4 {
             let (sets, layout) = &*both;
-            // SAFETY: the layout is of this device.
+            // SAFETY: the layout belongs to this device.
             let held: Vec<_> = (0..9).map(|_| unsafe { sets.allocate(layout) }.unwrap()).collect();
             for set in held {
                 // SAFETY: the device never used it.
@@ -161,7 +161,7 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     SETS.set(None);
     let (sets, layout) = Rc::into_inner(both).unwrap();
     drop(sets);
-    // SAFETY: nothing uses it.
+    // SAFETY: the device does not use it.
     unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
     drop(device);
     assert!(gpu.finish().is_empty());

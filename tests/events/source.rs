@@ -1,5 +1,5 @@
-//! The events and spans of the source are those of the guide's tables, with the same names, levels and fields. That
-//! includes events for faults that no test can cause.
+//! The events and spans in the source match the guide's tables in name, level and fields. This includes events for
+//! faults that no test can cause.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::table::{Row, Rows, promised};
 
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
-/// The source files, without tests.
+/// Collects the source files, without tests.
 fn files(folder: &Path, found: &mut Vec<String>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -25,7 +25,7 @@ fn files(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Every package that has something to tell.
+/// Returns the sources of every package that emits events.
 fn sources() -> Vec<String> {
     let mut texts = Vec::new();
     for folder in ["src", "crates/capi/src", "crates/report/src", "crates/sim/src"] {
@@ -34,7 +34,7 @@ fn sources() -> Vec<String> {
     texts
 }
 
-/// The arguments of a macro's call, of which `text` begins after the parenthesis.
+/// Returns the arguments of a macro call. `text` starts after the opening parenthesis.
 fn arguments(text: &str) -> Vec<String> {
     let mut arguments = vec![String::new()];
     let (mut depth, mut in_string, mut escaped) = (0_u32, false, false);
@@ -64,7 +64,7 @@ fn literal(text: &str) -> Option<String> {
     Some(text.strip_prefix('"')?.strip_suffix('"')?.to_owned())
 }
 
-/// The event or span that a call of a macro makes.
+/// Returns the event or span of a macro call.
 fn row(level: &str, is_span: bool, call: &str) -> (String, Row) {
     let (mut name, mut target, mut fields) = (None, None, BTreeSet::new());
     for argument in arguments(call) {
@@ -73,7 +73,7 @@ fn row(level: &str, is_span: bool, call: &str) -> (String, Row) {
         } else if let Some(given) = argument.strip_prefix("target:") {
             target = literal(given.trim());
         } else if let Some(text) = literal(&argument) {
-            // A span's name, or an event's message.
+            // The name of a span, or the message of an event.
             if is_span && name.is_none() {
                 name = Some(text);
             }
@@ -91,7 +91,7 @@ fn of_source() -> Rows {
     let mut rows = Rows::new();
     let texts = sources();
     for text in &texts {
-        // What is in comments is not code.
+        // Skips comments.
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let code = code.join("\n");
         for (at, prefix) in code.match_indices("tracing::") {
@@ -133,7 +133,7 @@ fn names_and_targets_are_in_the_form_that_filters_expect() {
     }
 }
 
-/// The identifiers that the chapter explains are ones that the library or the simulated driver knows by that name.
+/// The library or the simulated driver uses each message identifier that the chapter explains.
 #[test]
 fn the_messages_that_the_guide_explains_are_known_to_the_source() {
     let texts = sources();

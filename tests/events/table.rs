@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An event or a span, as it is promised, as the source has it, or as it came.
+/// An event or span: as documented, as in the source, or as emitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
     pub(crate) target: String,
@@ -14,12 +14,12 @@ pub(crate) struct Row {
 /// By name.
 pub(crate) type Rows = BTreeMap<String, Row>;
 
-/// The texts between backticks.
+/// Returns the texts between backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// The fields of a cell: what is between backticks, and not in parentheses.
+/// Returns the fields of a cell: texts between backticks and outside of parentheses.
 fn fields(cell: &str) -> BTreeSet<String> {
     let mut depth = 0_u32;
     let outside: String = cell
@@ -36,7 +36,7 @@ fn fields(cell: &str) -> BTreeSet<String> {
     quoted(&outside).into_iter().map(str::to_owned).collect()
 }
 
-/// All rows of the chapter's tables for events and spans.
+/// Returns all rows of the chapter's tables of events and spans.
 pub(crate) fn promised() -> Rows {
     let mut rows = Rows::new();
     let mut is_span = false;

@@ -1,8 +1,8 @@
-//! Everything that waits for the device, in every situation of a program: a frame slot that is never used again,
+//! Tests every type that waits for the device, in every situation of a program: a frame slot that is never used again,
 //! discarded recordings, submissions in another order, two queues, a lost device.
 //!
-//! The simulated device executes when a test tells it to. It reports everything that is destroyed, reset or written
-//! while a submission uses it. The tests check what it executes, and so notice overwritten uploads and wrong
+//! The simulated device executes when a test lets it. It reports every object that is destroyed, reset or written while
+//! a submission uses it. The tests check the results of the execution, and so detect overwritten uploads and wrong
 //! descriptors.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 #![allow(

@@ -1,4 +1,4 @@
-//! A simulated GPU of two queues, and recordings that check whether they still own what they use.
+//! Fixture: a simulated GPU with two queues, and recordings that check whether they still own their resources.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use sublet::{
 
 use crate::subjects::Subject;
 
-/// So many recordings can be told apart.
+/// The number of distinguishable recordings.
 const NUMBERS: u32 = 256;
 const PARTS: u64 = 16;
 const PART: u64 = 256;
@@ -27,17 +27,17 @@ pub(crate) struct Rig {
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) clock: Clock,
     pub(crate) lanes: [LaneId; 2],
-    /// What dispatches found that was not theirs.
+    /// Mismatches that dispatches found.
     faults: Arc<Mutex<Vec<String>>>,
     looks: Arc<AtomicU32>,
     dispatches: Cell<u32>,
     pool: vk::CommandPool,
     module: vk::ShaderModule,
-    /// Each part begins with its number.
+    /// Each part starts with its number.
     source: (vk::Buffer, Allocation),
     target: (vk::Buffer, Allocation),
     next: Cell<u32>,
-    /// The recordings whose copies are to be found in the target.
+    /// The recordings whose copies must appear in the target.
     copies: RefCell<Vec<u32>>,
     made: RefCell<Made>,
 }
@@ -53,13 +53,13 @@ struct Made {
 pub(crate) struct Recording {
     pub(crate) commands: vk::CommandBuffer,
     pub(crate) ticket: Ticket,
-    /// Of all that the rig records.
+    /// Unique among all recordings of the rig.
     pub(crate) number: u32,
     dispatches: u32,
     copies: bool,
 }
 
-/// Objects of the driver: more of them each frame would mean that something never comes back.
+/// The number of driver objects. If it grew every frame, something would never be released.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Objects {
     pools: u64,
@@ -142,7 +142,7 @@ impl Rig {
         fence
     }
 
-    /// A layout of one storage buffer.
+    /// Creates a layout of one storage buffer.
     pub(crate) fn set_layout(&self) -> SetLayout {
         let bindings = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
@@ -160,7 +160,7 @@ impl Rig {
     pub(crate) const RANGE: vk::PushConstantRange =
         vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 12 };
 
-    /// A pipeline whose shader looks at a storage buffer of set 0.
+    /// Creates a pipeline whose shader reads a storage buffer of set 0.
     pub(crate) fn pipeline(&self, set: vk::DescriptorSetLayout) -> (vk::PipelineLayout, vk::Pipeline) {
         let (sets, ranges) = ([set], [Self::RANGE]);
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
@@ -185,7 +185,7 @@ impl Rig {
         PART * (u64::from(number) % PARTS)
     }
 
-    /// What the recording of that number has in its descriptor.
+    /// Returns the descriptor of the recording with that number.
     pub(crate) fn descriptor(&self, number: u32) -> Descriptor {
         let range = BufferDescriptor::new(self.source.0, Self::part(number), PART);
         if self.device.model() != BindingModel::Buffer {
@@ -206,7 +206,7 @@ impl Rig {
         unsafe { self.vulkan().update_descriptor_sets(&[write], &[]) };
     }
 
-    /// Records a dispatch that finds the recording's own buffer at that element.
+    /// Records a dispatch that must find the recording's own buffer at that element.
     pub(crate) fn look(
         &self,
         recording: &mut Recording,
@@ -223,7 +223,7 @@ impl Rig {
         recording.dispatches += 1;
     }
 
-    /// Records a copy of the recording's number, which is what the upload has to begin with.
+    /// Records a copy of the upload's first word, which must be the recording's number.
     pub(crate) fn copy(&self, recording: &mut Recording, upload: &sublet::upload::Upload) {
         let dst_offset = 4 * u64::from(recording.number);
         let region = vk::BufferCopy { size: 4, ..upload.copy_to(dst_offset) };
@@ -231,7 +231,7 @@ impl Rig {
         recording.copies = true;
     }
 
-    /// A recording that uses something of the subject's, as long as the ticket is not done.
+    /// Records the use of a resource of the subject until the ticket is done.
     pub(crate) fn record(&self, subject: &mut dyn Subject, ticket: Ticket) -> Recording {
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         let commands = unsafe { self.vulkan().allocate_command_buffers(&info) }.unwrap()[0];
@@ -262,7 +262,7 @@ impl Rig {
         Objects { pools: live.descriptor_pools, buffers: live.buffers, memories: live.memories }
     }
 
-    /// Nothing is in flight any more; what was executed found what was its own.
+    /// Checks that nothing is in flight and that each execution found its own data.
     pub(crate) fn check(&self) {
         self.gpu.assert_silent();
         assert_eq!(self.gpu.pending_submissions(), 0);
@@ -281,7 +281,7 @@ impl Rig {
         }
     }
 
-    /// Ends a test that has left something behind.
+    /// Ends a test that has leaked objects.
     pub(crate) fn abandon(self) {
         let Self { gpu, device, allocator, .. } = self;
         drop(allocator);
@@ -289,7 +289,7 @@ impl Rig {
         drop(gpu);
     }
 
-    /// Destroys everything: nothing may be left, and nobody may have complained.
+    /// Destroys everything. Checks that nothing is left and that the driver emitted no message.
     pub(crate) fn finish(self) {
         let vulkan = self.gpu.device();
         unsafe { vulkan.destroy_command_pool(self.pool, None) };

@@ -10,7 +10,7 @@ use crate::subjects::{self, Subject};
 
 type Make = fn(&Rig) -> Box<dyn Subject>;
 
-/// The device has executed everything, and the clock knows: nothing waits.
+/// The device has executed everything and the clock knows it, so nothing waits.
 fn end(rig: Rig, mut subject: Box<dyn Subject>) {
     unsafe { rig.vulkan().device_wait_idle() }.unwrap();
     rig.clock.idle();
@@ -40,7 +40,7 @@ fn a_slot_is_never_used_again(model: BindingModel, make: Make) {
     for number in 0..12 {
         frame(number % 3);
     }
-    // Slot 2 does not come again.
+    // Slot 2 is never used again.
     let mut objects = None;
     for number in 0..60 {
         let now = frame(number % 2);
@@ -65,7 +65,7 @@ fn recordings_are_discarded(model: BindingModel, make: Make) {
     for _ in 0..40 {
         assert_eq!(Some(discard()), warm);
     }
-    // What another recording uses is not touched.
+    // Resources of another recording are untouched.
     let ticket = rig.clock.open(rig.lanes[0]);
     let recording = rig.record(&mut *subject, ticket);
     rig.submit(0, &recording, vk::Fence::null());
@@ -92,14 +92,14 @@ fn submissions_are_out_of_order(model: BindingModel, make: Make) {
                 Some(rig.record(&mut *subject, ticket))
             })
             .collect();
-        // The last is submitted and executed before the others are; a fourth is recorded meanwhile.
+        // The last one is submitted and executed before the others. A fourth is recorded meanwhile.
         for (value, at) in [(1, 2), (2, 0), (3, 3), (4, 1)] {
             let recording = recordings[at].take().unwrap();
             let value = 4 * round + value;
             rig.submit(0, &recording, vk::Fence::null());
             rig.clock.submit(recording.ticket, value).unwrap();
             subject.collect(&rig);
-            // What is recorded meanwhile would be found in what is executed now.
+            // If a new recording reused a resource too early, the execution would find its data.
             for _ in 0..3 {
                 let ticket = rig.clock.open(lane);
                 rig.record(&mut *subject, ticket);
@@ -127,7 +127,7 @@ fn there_are_two_queues(model: BindingModel, make: Make) {
     let ticket = rig.clock.open(slow);
     let recording = rig.record(&mut *subject, ticket);
     rig.submit(0, &recording, vk::Fence::null());
-    // Its value is below all those that the other queue reaches.
+    // Its value is below all values that the other queue reaches.
     rig.clock.submit(ticket, 1).unwrap();
     let mut warm = None;
     for value in 1..=12_u64 {
@@ -172,10 +172,10 @@ fn the_device_is_lost(model: BindingModel, make: Make) {
         }
     }
     rig.gpu.faults().lose_device();
-    // Nobody knows what was executed: nothing comes back.
+    // It is unknown which work was executed, so nothing is released.
     assert_eq!((subject.collect(&rig), Some(rig.objects())), (0, objects));
     assert_ne!(subject.waits(), Some(false));
-    // What was being recorded meanwhile is never submitted.
+    // The open recording is never submitted.
     let ticket = rig.clock.open(lane);
     rig.record(&mut *subject, ticket);
     rig.clock.shutdown();
@@ -186,7 +186,7 @@ fn the_device_is_lost(model: BindingModel, make: Make) {
     rig.finish();
 }
 
-/// Each frame is begun and ended once, and everything knows it from the clock.
+/// Each frame begins and ends once, and all subjects share the clock.
 #[test]
 fn one_clock_serves_all_of_them() {
     let rig = Rig::new(BindingModel::Sets);
@@ -230,7 +230,8 @@ fn one_clock_serves_all_of_them() {
     rig.finish();
 }
 
-/// Everything that may be dropped at any time. Who makes a `PersistentSets` or a heap's store has promised not to.
+/// All types that may be dropped at any time. `PersistentSets` and heap stores are not among them: their creator must
+/// destroy them.
 #[test]
 fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
     let makes: [(BindingModel, Make); 5] = [
@@ -254,7 +255,7 @@ fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
         rig.check();
         rig.abandon();
     }
-    // Where nothing is in flight there is nothing to say.
+    // With nothing in flight, dropping emits no warning.
     for (at, (model, make)) in makes.into_iter().enumerate() {
         let rig = Rig::new(model);
         let subject = make(&rig);

@@ -1,4 +1,4 @@
-//! The types that keep something until the device is done with it.
+//! The types that hold resources until the device is done with them.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
 use crate::rig::{Recording, Rig};
 
 pub(crate) trait Subject {
-    /// Records the use of something that nothing else uses until the recording's ticket is done.
+    /// Records the use of a resource that nothing else uses until the recording's ticket is done.
     fn record(&mut self, rig: &Rig, recording: &mut Recording);
 
-    /// How much came back.
+    /// Returns the number of released resources.
     fn collect(&mut self, rig: &Rig) -> usize;
 
-    /// Whether something waits for a ticket; `None` where that is not told.
+    /// Returns true if a resource waits for a ticket, or `None` if the type does not report it.
     fn waits(&self) -> Option<bool>;
 
-    /// The device is idle, or lost.
+    /// The device must be idle or lost.
     fn destroy(self: Box<Self>, rig: &Rig);
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn resources(_: &Rig) -> Box<dyn Subject> {
     Box::new(RetiredResources::new())
 }
 
-/// Pools of two, three sets for each recording.
+/// Pools of two sets, and three sets for each recording.
 struct Transient {
     sets: TransientSets,
     layout: SetLayout,
@@ -128,7 +128,7 @@ impl Subject for Persistent {
     }
 
     fn destroy(self: Box<Self>, _: &Rig) {
-        // SAFETY: nothing is running.
+        // SAFETY: the device is idle.
         assert_eq!(unsafe { self.sets.destroy() }, []);
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn persistent_sets(rig: &Rig) -> Box<dyn Subject> {
     Box::new(Persistent { sets: PersistentSets::new(&info), layout, pipeline })
 }
 
-/// Room for 16 recordings: one that never came back would be found.
+/// Slots for 16 recordings, so that a leaked range would soon be noticed.
 struct Heap {
     heap: DescriptorHeap<SetStore>,
     binding: u32,
@@ -184,7 +184,7 @@ pub(crate) fn heap_slots(rig: &Rig) -> Box<dyn Subject> {
     Box::new(Heap { heap: DescriptorHeap::new(store), binding, pipeline })
 }
 
-/// A kilobyte that begins with the recording's number.
+/// Returns a kilobyte that starts with the recording's number.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut bytes = vec![0xAB; 1024];
     bytes[..4].copy_from_slice(&recording.number.to_ne_bytes());
@@ -216,7 +216,7 @@ impl Subject for UploadArena<Arc<Allocator>> {
     }
 }
 
-/// Room for 16 pages: one that never came back would be found.
+/// Space for 16 pages, so that a leaked page would soon be noticed.
 pub(crate) fn arena_pages(rig: &Rig) -> Box<dyn Subject> {
     let info = UploadArenaCreateInfo {
         page_size: 2048,
@@ -261,7 +261,7 @@ impl Subject for Bound {
     }
 }
 
-/// Whatever the rig's model is: sets or descriptor buffers.
+/// Creates a binder for the rig's model: sets or descriptor buffers.
 pub(crate) fn binder(rig: &Rig) -> Box<dyn Subject> {
     let sets = [rig.set_layout()];
     let pipeline = rig.pipeline(sets[0].handle());

@@ -25,11 +25,11 @@ fn what_is_another_allocators_stays_and_the_rest_is_freed() {
     let ticket = rig.clock.open(lane);
     for _ in 0..3 {
         let (buffer, allocation) = rig.buffer();
-        // SAFETY: nothing uses the buffer.
+        // SAFETY: the device does not use the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         let requirements = vk::MemoryRequirements { size: 256, alignment: 256, memory_type_bits: !0 };
         let foreign = other.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
-        // SAFETY: nothing uses the memory.
+        // SAFETY: the device does not use the memory.
         unsafe { rig.retired.retire_memory(ticket, foreign) };
     }
     rig.clock.discard(ticket).unwrap();
@@ -52,11 +52,11 @@ fn a_pool_or_scope_that_is_gone_gives_the_allocation_back_and_the_buffer_is_dest
     for from in [AllocationCreateInfo::in_pool(&pool), AllocationCreateInfo::in_scope(&scope)] {
         // SAFETY: the create-info is valid.
         let (buffer, allocation) = unsafe { rig.allocator.create_buffer(&info, &from) }.unwrap();
-        // SAFETY: nothing uses the buffer.
+        // SAFETY: the device does not use the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
     }
     let (buffer, allocation) = rig.buffer();
-    // SAFETY: nothing uses the buffer.
+    // SAFETY: the device does not use the buffer.
     unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
     // SAFETY: the device never used them.
     assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
@@ -78,7 +78,7 @@ fn what_waits_for_another_clock_is_an_error_and_the_rest_is_freed() {
     let foreign = other.open(other.add_lane().unwrap());
     for ticket in [foreign, own, foreign] {
         let (buffer, allocation) = rig.buffer();
-        // SAFETY: nothing uses the buffer.
+        // SAFETY: the device does not use the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
     }
     rig.clock.discard(own).unwrap();
@@ -93,7 +93,7 @@ fn what_waits_for_another_clock_is_an_error_and_the_rest_is_freed() {
     assert_eq!(rig.retired.collect(&rig.allocator, &other).unwrap(), 2);
 }
 
-/// Ten buffers in each, some of which are retired by themselves and some not.
+/// Ten buffers in each, some of which are retired individually.
 #[test]
 fn pools_and_scopes_wait_for_their_tickets_with_what_is_in_them() {
     let mut rig = Rig::new();
@@ -112,10 +112,10 @@ fn pools_and_scopes_wait_for_their_tickets_with_what_is_in_them() {
     let value = rig.submit(commands, None, fence);
     let ticket = rig.clock.open(lane);
     for (buffer, allocation) in made {
-        // SAFETY: the recording of the ticket uses the buffer last.
+        // SAFETY: the recording of the ticket is the last one to use the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
     }
-    // SAFETY: all that is in the pool was retired before, with the same ticket.
+    // SAFETY: everything in the pool was retired before, with the same ticket.
     unsafe { rig.retired.retire_pool(ticket, pool) };
     // SAFETY: as above.
     unsafe { rig.retired.retire_scope(ticket, scope) };
@@ -139,7 +139,7 @@ fn pools_and_scopes_of_another_allocator_stay_and_leaks_in_a_pool_are_told() {
     let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     let info = AllocationCreateInfo { name: Some("left in it"), ..AllocationCreateInfo::in_pool(&pool) };
     let _lost = other.allocate_memory(&needed, &info).unwrap();
-    // SAFETY: nothing uses what is in the pool.
+    // SAFETY: the device does not use its memory.
     unsafe { rig.retired.retire_pool(ticket, pool) };
     let scope = other.create_scope(&ScopeCreateInfo::default()).unwrap();
     // SAFETY: as above.
@@ -163,7 +163,7 @@ fn a_queue_that_is_dropped_with_a_pool_and_a_scope_says_so_and_they_stay() {
     let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
     let said = said(Level::INFO, || {
         let retired = RetiredResources::new();
-        // SAFETY: nothing uses what is in it.
+        // SAFETY: the device does not use its memory.
         unsafe { retired.retire_pool(ticket, pool.unwrap()) };
         // SAFETY: as above.
         unsafe { retired.retire_scope(ticket, scope) };
@@ -177,7 +177,7 @@ fn a_queue_that_is_dropped_with_a_pool_and_a_scope_says_so_and_they_stay() {
 fn a_null_buffer_and_image_are_memory_alone() {
     let rig = Rig::new();
     let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
-    // SAFETY: nothing uses the memory.
+    // SAFETY: the device does not use the memory.
     unsafe { rig.retired.retire_buffer(ticket, vk::Buffer::null(), rig.memory()) };
     // SAFETY: as above.
     unsafe { rig.retired.retire_image(ticket, vk::Image::null(), rig.memory()) };
@@ -206,7 +206,7 @@ fn a_callback_that_panics_loses_nothing_that_waits_behind() {
     let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     for _ in 0..3 {
         let memory = allocator.allocate_memory(&requirements, &dedicated).unwrap();
-        // SAFETY: nothing uses the memory.
+        // SAFETY: the device does not use the memory.
         unsafe { rig.retired.retire_memory(ticket, memory) };
     }
     rig.clock.discard(ticket).unwrap();
@@ -215,7 +215,7 @@ fn a_callback_that_panics_loses_nothing_that_waits_behind() {
     assert_eq!(rig.retired.len(), 2);
     assert_eq!(collect().unwrap(), 2);
     assert!(rig.retired.is_empty());
-    // The allocator that the callback interrupted leaves something.
+    // The interrupted allocator leaks an object.
     drop(rig.release());
 }
 
@@ -227,7 +227,7 @@ fn a_queue_that_is_dropped_with_resources_says_so() {
         drop(RetiredResources::new());
         let retired = RetiredResources::new();
         for _ in 0..2 {
-            // SAFETY: nothing uses the memory.
+            // SAFETY: the device does not use the memory.
             unsafe { retired.retire_memory(ticket, rig.memory()) };
         }
         drop(retired);

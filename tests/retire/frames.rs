@@ -5,11 +5,11 @@ use sublet::retire::LaneId;
 
 use super::rig::Rig;
 
-/// Frame slots as a renderer has them.
+/// The frame slots of a renderer.
 struct Slots {
     lane: LaneId,
     fences: Vec<vk::Fence>,
-    /// The submission that will signal each slot's fence.
+    /// The submission that signals each slot's fence.
     submission: Vec<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Slots {
         Self { lane: rig.clock.add_lane().unwrap(), fences, submission: vec![0; count] }
     }
 
-    /// Waits for the slot's fence, which the GPU signals as soon as it may and no earlier.
+    /// Waits for the slot's fence. The GPU signals it no earlier than necessary.
     fn wait(&self, rig: &Rig, slot: usize) {
         if self.submission[slot] == 0 {
             return;
@@ -38,7 +38,7 @@ impl Slots {
         unsafe { rig.gpu.device().reset_fences(&fences) }.unwrap();
     }
 
-    /// One frame that uses a new buffer and retires it.
+    /// Runs one frame that uses a new buffer and retires it.
     fn frame(&mut self, rig: &mut Rig, slot: usize) {
         self.wait(rig, slot);
         let ticket = rig.clock.begin_frame(self.lane, u32::try_from(slot).unwrap());
@@ -80,12 +80,12 @@ fn a_frame_slot_that_is_never_used_again_holds_nothing_back() {
     for frame in 0..6 {
         slots.frame(&mut rig, frame % 3);
     }
-    // From three frames in flight to two: slot 2 is not used any more.
+    // Two frames in flight instead of three: slot 2 is not used any more.
     for frame in 6..30 {
         slots.frame(&mut rig, frame % 2);
     }
     assert_eq!(rig.retired.len(), 2, "only what is in flight waits");
-    // And to one.
+    // One frame in flight.
     for _ in 30..40 {
         slots.frame(&mut rig, 1);
     }
@@ -101,7 +101,7 @@ fn a_slot_begun_twice_without_an_end_frees_nothing_of_the_first() {
     let mut rig = Rig::new();
     let mut slots = Slots::new(&rig, 2);
     slots.frame(&mut rig, 0);
-    // Begun, recorded, and then begun again: a window was resized, say.
+    // The frame is begun and recorded, and then begun again, for example after a window resize.
     slots.wait(&rig, 0);
     let first = rig.clock.begin_frame(slots.lane, 0);
     let (buffer, allocation) = rig.buffer();
@@ -112,7 +112,7 @@ fn a_slot_begun_twice_without_an_end_frees_nothing_of_the_first() {
     slots.frame(&mut rig, 1);
     slots.frame(&mut rig, 0);
     assert!(!rig.clock.is_done(first), "it may still be submitted");
-    // And it is.
+    // This time the frame is submitted.
     let commands = rig.record(&[buffer]);
     slots.wait(&rig, 1);
     slots.submission[1] = rig.submit(commands, None, slots.fences[1]);

@@ -14,7 +14,7 @@ fn when_the_device_is_lost_nothing_is_freed_until_the_clock_is_shut_down() {
         let ticket = rig.clock.open(lane);
         let (buffer, allocation) = rig.buffer();
         let commands = rig.record(&[buffer]);
-        // SAFETY: the recording is the only one that uses the buffer.
+        // SAFETY: only this recording uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         rig.submit(commands, Some((semaphore, value)), vk::Fence::null());
         rig.clock.submit(ticket, value).unwrap();
@@ -35,7 +35,7 @@ fn when_the_device_is_lost_nothing_is_freed_until_the_clock_is_shut_down() {
     assert_eq!(rig.retired.len(), 2);
     let open = rig.clock.open(lane);
     let (buffer, allocation) = rig.buffer();
-    // SAFETY: nothing uses the buffer.
+    // SAFETY: the device does not use the buffer.
     unsafe { rig.retired.retire_buffer(open, buffer, allocation) };
     rig.clock.shutdown();
     assert_eq!(rig.collect().unwrap(), 3);
@@ -53,7 +53,7 @@ fn what_was_read_before_the_loss_counts() {
         let ticket = rig.clock.open(lane);
         let (buffer, allocation) = rig.buffer();
         let commands = rig.record(&[buffer]);
-        // SAFETY: the recording is the only one that uses the buffer.
+        // SAFETY: only this recording uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         rig.submit(commands, Some((semaphore, 1)), vk::Fence::null());
         rig.clock.submit(ticket, 1).unwrap();
@@ -80,11 +80,11 @@ fn a_drain_frees_everything_when_the_device_is_idle() {
         let ticket = rig.clock.open(lane);
         let (buffer, allocation) = rig.buffer();
         let commands = rig.record(&[buffer]);
-        // SAFETY: the recording is the only one that uses the buffer.
+        // SAFETY: only this recording uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         rig.submit(commands, None, vk::Fence::null());
     }
     rig.execute_all();
-    // SAFETY: nothing is in flight, and nothing is submitted any more.
+    // SAFETY: nothing is in flight, and nothing will be submitted.
     assert_eq!(unsafe { rig.retired.drain(&rig.allocator) }.unwrap(), 4);
 }

@@ -1,5 +1,5 @@
-//! Resources that wait for the GPU. The tests decide how far the simulated GPU executes. It reports everything that is
-//! destroyed while a submission still uses it: silence at the end proves that nothing was freed early.
+//! Resources that wait for the GPU. The tests control how far the simulated GPU executes. It reports every object that
+//! is destroyed while a submission uses it, so no message at the end means that nothing was freed early.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod errors;

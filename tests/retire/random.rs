@@ -1,11 +1,11 @@
-//! Random programs on two queues. The device reports what is freed early, and a count shows what is freed late.
+//! Random programs on two queues. The device reports early frees, and a count detects late ones.
 
 use ash::vk;
 use sublet::retire::Ticket;
 
 use super::rig::{Rig, timeline};
 
-/// A recording that writes to a buffer of its own, which is retired with it.
+/// A recording that writes to its own buffer, which is retired with it.
 struct Recording {
     ticket: Ticket,
     queue: usize,
@@ -18,9 +18,9 @@ fn play(seed: u64) {
     let lanes = [(); 2].map(|()| (rig.clock.add_lane().unwrap(), timeline(&rig.gpu)));
     let mut open: Vec<Recording> = Vec::new();
     let (mut submitted, mut executed, mut told) = ([0_u64; 2], [0_u64; 2], [0_u64; 2]);
-    // Submissions of which the clock does not know yet.
+    // Submissions that the clock does not know yet.
     let mut untold: Vec<(Ticket, usize, u64)> = Vec::new();
-    // Tickets whose value the clock was told, by queue.
+    // Values of tickets that the clock knows as submitted, by queue.
     let mut waiting: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
     for _ in 0..300 {
         let queue = random.usize(..2);
@@ -28,7 +28,7 @@ fn play(seed: u64) {
             0..=2 => {
                 let ticket = rig.clock.open(lanes[queue].0);
                 let (buffer, allocation) = rig.buffer();
-                // SAFETY: the recording is the only one that uses the buffer.
+                // SAFETY: only this recording uses the buffer.
                 unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
                 open.push(Recording { ticket, queue, commands: rig.record(&[buffer]) });
             }
@@ -56,7 +56,7 @@ fn play(seed: u64) {
                 // SAFETY: the semaphores are live.
                 unsafe { rig.allocator.poll_timelines(&rig.clock, &lanes) }.unwrap();
                 for queue in 0..2 {
-                    // Lanes with nothing in flight are not read.
+                    // Timelines with nothing in flight are not read.
                     if waiting[queue].iter().any(|&value| value > told[queue]) {
                         told[queue] = executed[queue];
                     }

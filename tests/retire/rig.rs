@@ -1,4 +1,4 @@
-//! A GPU that executes as far as a test tells it to, with an allocator, a clock and a queue.
+//! Fixture: a GPU that executes as far as a test lets it, with an allocator, a clock and a queue.
 
 use ash::vk;
 use sublet::retire::Clock;
@@ -19,7 +19,7 @@ pub(crate) struct Rig {
     queues: Vec<Queue>,
 }
 
-/// A queue, each submission of which waits for a value of its own.
+/// A queue. Each of its submissions waits for a value of `gate`.
 struct Queue {
     gate: vk::Semaphore,
     submitted: u64,
@@ -28,7 +28,7 @@ struct Queue {
 pub(crate) fn timeline(gpu: &Gpu) -> vk::Semaphore {
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
-    // SAFETY: the feature is enabled, as all that the simulated device has.
+    // SAFETY: the simulated device enables all its features.
     unsafe { gpu.device().create_semaphore(&info, None) }.unwrap()
 }
 
@@ -73,7 +73,7 @@ impl Rig {
         self.allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap()
     }
 
-    /// A recording that writes to the buffers.
+    /// Records writes to the buffers.
     pub(crate) fn record(&self, buffers: &[vk::Buffer]) -> vk::CommandBuffer {
         let device = self.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
@@ -82,15 +82,15 @@ impl Rig {
         // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
         for &buffer in buffers {
-            // SAFETY: it is recording, and the buffers are as large and have the usage.
+            // SAFETY: the command buffer is being recorded, and the buffers have this size and the usage.
             unsafe { device.cmd_fill_buffer(commands, buffer, 0, 4096, 7) };
         }
-        // SAFETY: it is recording.
+        // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands) }.unwrap();
         commands
     }
 
-    /// Submits to the first queue, and returns which of its submissions this is, counted from 1. It runs when
+    /// Submits to the first queue and returns the number of the submission, counted from 1. It runs when
     /// [`execute`](Self::execute) allows it.
     pub(crate) fn submit(
         &mut self,
@@ -127,18 +127,18 @@ impl Rig {
         wait_value[0]
     }
 
-    /// Lets the GPU execute the first `count` submissions of the first queue, and not the others.
+    /// Lets the GPU execute only the first `count` submissions of the first queue.
     pub(crate) fn execute(&self, count: u64) {
         self.execute_on(0, count);
     }
 
     pub(crate) fn execute_on(&self, queue: usize, count: u64) {
         let info = vk::SemaphoreSignalInfo::default().semaphore(self.queues[queue].gate).value(count);
-        // SAFETY: the semaphore is live, and the value higher than before.
+        // SAFETY: the semaphore is live, and the value is higher than before.
         unsafe { self.gpu.device().signal_semaphore(&info) }.unwrap();
     }
 
-    /// Lets the GPU execute everything; a lost one executes nothing any more.
+    /// Lets the GPU execute everything. A lost GPU executes nothing.
     pub(crate) fn execute_all(&self) {
         for (at, queue) in self.queues.iter().enumerate() {
             // SAFETY: the semaphore is live.
@@ -154,7 +154,7 @@ impl Rig {
         self.retired.collect(&self.allocator, &self.clock)
     }
 
-    /// The buffers of the device.
+    /// Returns the number of live buffers.
     pub(crate) fn buffers(&self) -> u64 {
         self.gpu.live().buffers
     }

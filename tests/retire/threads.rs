@@ -17,9 +17,9 @@ fn threads_retire_and_collect_at_once_and_nothing_is_freed_twice_or_lost() {
                 for value in 1..=ROUNDS {
                     let ticket = rig.clock.open(lane);
                     let (buffer, allocation) = rig.buffer();
-                    // SAFETY: nothing uses the buffer.
+                    // SAFETY: the device does not use the buffer.
                     unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
-                    // SAFETY: nothing uses the memory.
+                    // SAFETY: the device does not use the memory.
                     unsafe { rig.retired.retire_memory(ticket, rig.memory()) };
                     rig.clock.submit(ticket, value).unwrap();
                     rig.clock.completed(lane, value - value % 3);
@@ -40,7 +40,7 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
     let lane = rig.clock.add_lane().unwrap();
     let done = rig.clock.open(lane);
     let (buffer, allocation) = rig.buffer();
-    // SAFETY: nothing uses the buffer.
+    // SAFETY: the device does not use the buffer.
     unsafe { rig.retired.retire_buffer(done, buffer, allocation) };
     rig.clock.discard(done).unwrap();
     rig.gpu.reset_calls();
@@ -51,13 +51,13 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
             assert!(!collector.is_finished(), "the buffer is done, and was not destroyed");
             std::thread::yield_now();
         }
-        // The driver is busy with the buffer. A lock that is held would make these wait for ever: a thread of its own
-        // finds out.
+        // The driver call for the buffer is blocked. If a lock were held, these calls would hang, so a separate thread
+        // makes them.
         let (tell, told) = std::sync::mpsc::channel();
         let rig = &rig;
         scope.spawn(move || {
             let ticket = rig.clock.open(lane);
-            // SAFETY: nothing uses the memory.
+            // SAFETY: the device does not use the memory.
             unsafe { rig.retired.retire_memory(ticket, rig.memory()) };
             rig.clock.discard(ticket).unwrap();
             tell.send(rig.collect().unwrap()).unwrap();

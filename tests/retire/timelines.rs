@@ -1,4 +1,4 @@
-//! A timeline semaphore for each lane.
+//! A timeline semaphore for each timeline of the clock.
 
 use ash::vk;
 use sublet::device::MissingFunction;
@@ -23,7 +23,7 @@ fn everything_that_a_recording_uses_is_freed_when_its_value_is_reached() {
     let ticket = rig.clock.open(lane);
     let ((buffer, first), (image, second), third) = (rig.buffer(), rig.image(), rig.memory());
     let commands = rig.record(&[buffer]);
-    // SAFETY: the recording is the last that uses them.
+    // SAFETY: the recording is the last one to use the buffer.
     unsafe { rig.retired.retire_buffer(ticket, buffer, first) };
     // SAFETY: as above.
     unsafe { rig.retired.retire_image(ticket, image, second) };
@@ -52,11 +52,11 @@ fn submissions_out_of_order_are_freed_in_the_order_in_which_the_gpu_gets_done() 
     let tickets = [(); 3].map(|()| rig.clock.open(lane));
     let buffers = tickets.map(|ticket| {
         let (buffer, allocation) = rig.buffer();
-        // SAFETY: the recording is the only one that uses the buffer.
+        // SAFETY: only this recording uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         buffer
     });
-    // Opened as 0, 1, 2; submitted as 2, 0, 1.
+    // Opened in the order 0, 1, 2, and submitted in the order 2, 0, 1.
     for (value, at) in [(1, 2), (2, 0), (3, 1)] {
         let commands = rig.record(&buffers[at..=at]);
         rig.submit(commands, Some((semaphore, value)), vk::Fence::null());
@@ -78,13 +78,13 @@ fn submissions_out_of_order_are_freed_in_the_order_in_which_the_gpu_gets_done() 
 fn two_queues_do_not_wait_for_each_other() {
     let mut rig = Rig::with_queues(2);
     let lanes = [(); 2].map(|()| (rig.clock.add_lane().unwrap(), timeline(&rig.gpu)));
-    // The values of the second are far above those of the first: they have nothing to do with each other.
+    // The values of the second timeline are far above those of the first, and independent of them.
     for (queue, first) in [(0, 1), (1, 1_000)] {
         for value in first..first + 3 {
             let ticket = rig.clock.open(lanes[queue].0);
             let (buffer, allocation) = rig.buffer();
             let commands = rig.record(&[buffer]);
-            // SAFETY: the recording is the only one that uses the buffer.
+            // SAFETY: only this recording uses the buffer.
             unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
             rig.submit_to(queue, commands, Some((lanes[queue].1, value)), vk::Fence::null());
             rig.clock.submit(ticket, value).unwrap();
@@ -116,7 +116,7 @@ fn a_queue_with_fences_and_one_with_a_timeline_share_a_clock() {
     for (queue, ticket) in [(0, frame), (1, upload)] {
         let (buffer, allocation) = rig.buffer();
         let commands = rig.record(&[buffer]);
-        // SAFETY: the recording is the only one that uses the buffer.
+        // SAFETY: only this recording uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         let signal = (queue == 1).then_some((semaphore, 1));
         rig.submit_to(queue, commands, signal, vk::Fence::null());
@@ -128,7 +128,7 @@ fn a_queue_with_fences_and_one_with_a_timeline_share_a_clock() {
     rig.execute_on(1, 1);
     poll();
     assert_eq!((rig.collect().unwrap(), rig.retired.oldest()), (1, Some(frame)));
-    // Stands for the wait for the slot's fence.
+    // Stands for the wait on the slot's fence.
     rig.execute_on(0, 1);
     let next = rig.clock.begin_frame(graphics, 0);
     assert_eq!(rig.collect().unwrap(), 1);

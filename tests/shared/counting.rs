@@ -1,4 +1,4 @@
-//! A global allocator that counts the requests of a thread.
+//! A global allocator that counts the allocations of each thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,7 +8,7 @@ thread_local! {
     static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Enters bytes that came and bytes that went.
+/// Counts allocated and freed bytes.
 fn enter(came: usize, went: usize) {
     COUNT.set(COUNT.get() + u64::from(came > 0));
     BYTES.set(BYTES.get().wrapping_add(came).wrapping_sub(went));
@@ -16,23 +16,23 @@ fn enter(came: usize, went: usize) {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
+// SAFETY: every call is forwarded unchanged to the system allocator, which upholds the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         enter(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         enter(0, layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        // SAFETY: `System` allocated `memory`, like all memory of this allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         enter(size, layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        // SAFETY: `System` allocated `memory`, like all memory of this allocator.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -40,12 +40,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Host allocations of this thread so far.
+/// Returns the number of host allocations of this thread so far.
 pub fn count() -> u64 {
     COUNT.get()
 }
 
-/// Bytes that this thread has and has not given back, wrapping.
+/// Returns the bytes that this thread has allocated minus those it has freed, wrapping.
 pub fn bytes() -> usize {
     BYTES.get()
 }

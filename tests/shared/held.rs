@@ -1,14 +1,14 @@
-//! A value whose end is the same in each test: it ends by itself, so that no test can forget it.
+//! A guard that ends its value in the same way in each test, so that no test can forget it.
 
 use std::ops::{Deref, DerefMut};
 
-/// What is ended by value.
+/// A value with an end that consumes it.
 pub trait End {
-    /// Checks that nothing is left and that nobody complained.
+    /// Checks that nothing is left and that the driver emitted no message.
     fn end(self);
 }
 
-/// Ends its value when it goes out of scope, unless the test has failed already.
+/// Ends its value when it goes out of scope, unless the test has already failed.
 pub struct Held<T: End>(Option<T>);
 
 pub fn hold<T: End>(value: T) -> Held<T> {
@@ -16,7 +16,7 @@ pub fn hold<T: End>(value: T) -> Held<T> {
 }
 
 impl<T: End> Held<T> {
-    /// For a test that ends otherwise.
+    /// Returns the value, for a test that ends it in another way.
     pub fn release(mut self) -> T {
         self.0.take().unwrap()
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tracing::Level;
 
-/// Runs `work` while all that is said on this thread, from `level` up, is written as text.
+/// Runs `work` and writes the events of this thread, from `level` up, as text.
 pub fn listening<W: Write + 'static>(
     level: Level,
     writer: impl Fn() -> W + Send + Sync + 'static,
@@ -13,18 +13,18 @@ pub fn listening<W: Write + 'static>(
 ) {
     let subscriber =
         tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(writer).finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
+    // With a single subscriber, `tracing` may cache a callsite as disabled if another thread reaches it first. The
+    // second dispatcher prevents this.
     let quiet = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
     tracing::subscriber::with_default(subscriber, || {
-        // Another test may have found nobody listening.
+        // Another test may have cached the callsites as disabled.
         tracing::callsite::rebuild_interest_cache();
         work();
     });
 }
 
-/// What is said while `work` is done, a line each.
+/// Returns the events emitted during `work`, one per line.
 pub fn said(level: Level, work: impl FnOnce()) -> String {
     struct Text(Arc<Mutex<Vec<u8>>>);
     impl Write for Text {
