@@ -23,7 +23,7 @@ fn what_lives_already_is_told_first() {
     let gone = allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
     let scope_info = ScopeCreateInfo { name: Some("level"), ..Default::default() };
     let scope = allocator.create_scope(&scope_info).unwrap();
-    // SAFETY: nothing is in it.
+    // SAFETY: the scope is empty.
     unsafe { allocator.free_scope(gone) }.unwrap();
     let named = AllocationCreateInfo {
         usage: MemoryUsage::GpuOnly,
@@ -46,9 +46,9 @@ fn what_lives_already_is_told_first() {
         for allocation in [in_default, alone, in_pool] {
             free(&allocator, allocation);
         }
-        // SAFETY: nothing was ever bound to what is in it.
+        // SAFETY: nothing was bound to its allocations.
         unsafe { allocator.free_scope(scope) }.unwrap();
-        // SAFETY: nothing is in it.
+        // SAFETY: the pool is empty.
         unsafe { allocator.destroy_pool(pool) }.unwrap();
     });
     let mut existing = Vec::new();
@@ -89,7 +89,7 @@ fn what_lives_already_is_told_first() {
     assert_eq!((existing[3].kind, existing[0].kind), (ResourceKind::Buffer, ResourceKind::Unknown));
     assert_eq!(existing.len(), 4);
     assert_eq!(trace.strangers, 0);
-    // Two records of what was there besides, and the ends.
+    // Two records of other existing objects, and the ends.
     assert_eq!(trace.records.len(), 4 + 2 + 3 + 2);
 }
 
@@ -112,7 +112,7 @@ fn an_allocator_records_once_at_a_time_and_as_often_as_it_likes() {
     free(&allocator, kept);
 }
 
-/// Whatever is under way when a recording begins, the trace makes sense.
+/// A trace is consistent, whatever other threads do when the recording begins.
 #[test]
 fn recordings_begin_and_end_while_other_threads_allocate() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +138,7 @@ fn recordings_begin_and_end_while_other_threads_allocate() {
             let trace = recorded(allocator, || {
                 std::thread::sleep(std::time::Duration::from_micros(random.u64(1..500)));
             });
-            // Each of the threads had at most one call under way, and may free once more what that call made.
+            // Each thread had at most one call in progress, and may free the allocation of that call.
             assert!(trace.strangers <= 6, "{}", trace.strangers);
         }
         stop.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Traces that are cut, changed or invented: each gives a clear error, and none a wrong answer.
+//! Truncated, changed or invented traces: each results in a precise error or in a correct trace.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sublet::{AllocationCreateInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo}
 
 use crate::rig::*;
 
-/// A short trace with many kinds of records.
+/// Returns a short trace with many kinds of records.
 fn small() -> Vec<u8> {
     let gpu = gpu();
     let allocator = allocator(&gpu);
@@ -37,15 +37,15 @@ fn small() -> Vec<u8> {
     for allocation in [in_pool, kept, mapped] {
         free(&allocator, allocation);
     }
-    // SAFETY: nothing was ever bound to what is in it.
+    // SAFETY: nothing was bound to its allocations.
     unsafe { allocator.free_scope(scope) }.unwrap();
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
     allocator.stop_recording().unwrap();
     buffer.bytes()
 }
 
-/// One of several chunks.
+/// Returns a trace of several chunks.
 fn long() -> Trace {
     let record = |index: u32| Record {
         time: Duration::from_micros(index.into()),
@@ -92,7 +92,7 @@ fn every_whole_chunk_before_a_cut_is_read() {
     assert!(counts.len() >= 3 && counts[0] == 0, "{counts:?}");
 }
 
-/// Not only an error, but never another trace that passes for right.
+/// A changed byte is always an error, and never results in another valid trace.
 #[test]
 fn a_trace_with_one_byte_changed_is_an_error() {
     let mut bytes = small();
@@ -126,7 +126,7 @@ fn an_error_says_where_and_what() {
     assert_eq!(prefix.end, Some(error));
     assert!(!prefix.trace.records.is_empty() && trace.records.starts_with(&prefix.trace.records));
 
-    // A chunk that is missing, and one that is there twice.
+    // A missing chunk, and a duplicate one.
     let without = [&bytes[..starts[1]], &bytes[starts[2]..]].concat();
     assert_eq!(damage_of(&without).damage, Damage::Number { expected: 1, found: 2 });
     let twice = [&bytes[..starts[2]], &bytes[starts[1]..]].concat();
@@ -146,7 +146,7 @@ fn an_error_says_where_and_what() {
     assert_eq!(damage_of(&bytes[..starts[1]]).damage, Damage::NoEnd);
 }
 
-/// The bytes of one chunk, with the checksum that they should have.
+/// Returns the bytes of one chunk, with its correct checksum.
 fn chunk(kind: &[u8; 4], number: u32, records: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(kind);
@@ -160,7 +160,7 @@ fn chunk(kind: &[u8; 4], number: u32, records: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Bit by bit, as the definition has it.
+/// Computes the checksum bit by bit, as defined.
 fn crc(pieces: &[&[u8]]) -> u32 {
     !pieces.iter().copied().flatten().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(
@@ -172,7 +172,7 @@ fn crc(pieces: &[&[u8]]) -> u32 {
     })
 }
 
-/// A file of one chunk of calls.
+/// Returns a file with one chunk of calls.
 fn file(records: u32, payload: &[u8]) -> Vec<u8> {
     let empty = Trace::default().to_bytes();
     let head = empty.windows(4).position(|bytes| bytes == b"LAST").unwrap();
@@ -180,11 +180,11 @@ fn file(records: u32, payload: &[u8]) -> Vec<u8> {
     [&empty[..head], &chunk(b"CALL", 1, records, payload), &chunk(b"LAST", 2, 0, &last)].concat()
 }
 
-/// Files that say nonsense in good order: a faulty writer, or somebody who means harm.
+/// Well-formed files with invalid contents, from a faulty or malicious writer.
 #[test]
 fn records_that_make_no_sense_are_errors() {
     let damage_of = |records, payload: &[u8]| Trace::read(&file(records, payload)).unwrap_err().damage;
-    // The thread 0, and a frame.
+    // Thread 0 and a frame.
     let frame = [1, 0, 0x60, 0, 7];
     assert_eq!(Trace::read(&file(1, &frame)).unwrap().records[0].event, Event::Frame { index: 7 });
     assert_eq!(damage_of(2, &frame), Damage::Count { counted: 1, stored: 2 });
@@ -193,16 +193,16 @@ fn records_that_make_no_sense_are_errors() {
     assert_eq!(damage_of(1, &[1, 0, 0xEE, 0]), Damage::Operation { operation: 0xEE });
     assert_eq!(damage_of(1, &[1, 0, 0x60, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]), Damage::Value);
     let scope = [0x50, 0, 0, 0, 0, 0, 0, 0, 0];
-    // It was made while the recording began, and who made it and who began both told it.
+    // A scope that is created while a recording begins may be recorded twice, by its creator and by the recorder.
     let twice = Trace::read(&file(2, &[&[1, 0], &scope[..], &scope[..]].concat())).unwrap();
     assert_eq!(twice.records.len(), 1);
     let scope_with_name = [1, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 2, 0xFF];
     assert_eq!(damage_of(1, &scope_with_name), Damage::Text);
-    // A name, and a list, of as many bytes as there are atoms.
+    // A name and a list with the longest length that can be encoded.
     let huge = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1];
     assert_eq!(damage_of(1, &[&[1, 0, 0x50, 0, 0, 0, 0, 0, 0, 0], &huge[..]].concat()), Damage::Overrun);
     assert_eq!(damage_of(1, &[&[1, 0, 0x70, 0, 0, 0, 0, 0, 0, 0], &huge[..]].concat()), Damage::Overrun);
-    // A call for nobody is one, but no error.
+    // A call on an unknown allocation is counted, but is no error.
     let trace = Trace::read(&file(1, &[1, 0, 0x13, 0, 0, 1, 1])).unwrap();
     assert_eq!((trace.records.len(), trace.strangers), (0, 1));
 }
@@ -218,7 +218,7 @@ fn a_chunk_that_is_longer_than_the_file_takes_no_memory() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever follows a good head with a good checksum: an error or a trace, and no panic.
+    /// Any payload after a valid header and checksum results in an error or a trace, and never panics.
     #[test]
     fn any_payload_is_read_or_refused(payload in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = vec![1, 0];
@@ -226,7 +226,7 @@ proptest! {
         let _ = Trace::read(&file(1, &bytes));
     }
 
-    /// The same, nearer to what is written.
+    /// The same with payloads closer to real records.
     #[test]
     fn any_records_are_read_or_refused(
         records in prop::collection::vec(
@@ -247,7 +247,7 @@ proptest! {
         }
     }
 
-    /// Several bytes of a real trace are changed, and the checksums made right again.
+    /// Changes several bytes of a real trace and corrects the checksums.
     #[test]
     fn a_changed_trace_with_right_checksums_is_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)

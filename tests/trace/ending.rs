@@ -1,4 +1,4 @@
-//! How recordings end.
+//! The ways in which recordings end.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn calls_before_and_after_are_not_told() {
     assert_eq!(events(&trace), [Event::Frame { index: 1 }]);
 }
 
-/// What a program that crashes leaves behind.
+/// The trace of a program that crashes.
 #[test]
 fn a_trace_that_still_grows_has_what_happened_a_moment_ago() {
     let gpu = gpu();
@@ -55,7 +55,7 @@ fn a_trace_that_still_grows_has_what_happened_a_moment_ago() {
     allocator.set_current_frame_index(7);
     let found = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-        // It may be looked at while it is written.
+        // The trace may be read while it is being written.
         let Ok(prefix) = Trace::read_prefix(&buffer.bytes()) else { return false };
         let damage = prefix.end.unwrap().damage;
         assert!(matches!(damage, Damage::NoEnd | Damage::Truncated { .. }), "{damage}");
@@ -81,7 +81,7 @@ fn times_are_those_that_passed() {
     let passed = [times[1] - times[0], times[2] - times[1]];
     assert!(passed[0] >= Duration::from_millis(55), "{times:?}");
     assert!(passed[1] >= Duration::from_millis(690), "{times:?}");
-    // A busy machine may sleep for longer, but not for ever.
+    // A busy machine may sleep for longer, but not forever.
     assert!(times[2] < Duration::from_secs(60), "{times:?}");
 }
 

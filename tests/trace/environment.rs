@@ -1,4 +1,4 @@
-//! Recordings that an environment variable asks for.
+//! Recordings requested by an environment variable.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl Write for Full {
     }
 }
 
-/// The program that is run below.
+/// The program that the test below runs.
 #[test]
 #[ignore = "a program for another test"]
 fn a_program_that_asks_for_a_recording() {
@@ -32,7 +32,7 @@ fn a_program_that_asks_for_a_recording() {
         assert!(trace::start_from_environment(&allocator).is_err(), "it records already");
         allocator.set_current_frame_index(index);
     }
-    // One that failed and was not stopped stands in the way of another as well.
+    // A failed recording that was not stopped also prevents another one.
     let allocator = allocator(&gpu);
     allocator.start_recording(Full).unwrap();
     while allocator.is_recording() {

@@ -1,4 +1,4 @@
-//! Each call, and its record.
+//! Each call and its record.
 
 use ash::vk;
 use sublet::trace::{AllocationNumber, Event, Failure, Granted, Needs, PoolNumber, ScopeNumber, Trace};
@@ -128,7 +128,7 @@ fn a_resource_is_told_with_its_kind_its_usage_and_what_its_driver_said() {
         let next = MemoryAllocateNext::default();
         // SAFETY: as above.
         let (copy, of_copy) = unsafe { allocator.create_dedicated_buffer(&staging, &auto, next) }.unwrap();
-        // SAFETY: the device never used them.
+        // SAFETY: the device never used the resources.
         unsafe { allocator.destroy_buffer(buffer, of_buffer) }.unwrap();
         // SAFETY: as above.
         unsafe { allocator.destroy_image(image, of_image) }.unwrap();
@@ -259,12 +259,12 @@ fn pools_are_told_from_beginning_to_end() {
         allocator.set_pool_empty_blocks_kept(&pool, 2).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
         let _ends_with_its_pool = allocator.allocate_memory(&requirements(64), &in_pool).unwrap();
-        // SAFETY: nothing was ever bound to what is in it.
+        // SAFETY: nothing was bound to its allocations.
         let leaks = unsafe { allocator.destroy_pool(pool) }.unwrap();
         assert_eq!(leaks.len(), 1);
-        // The same vector, once more.
+        // Reuses the same vector.
         let pool = allocator.create_pool(&PoolCreateInfo::new(memory_type)).unwrap();
-        // SAFETY: nothing is in it.
+        // SAFETY: the pool is empty.
         unsafe { allocator.destroy_pool(pool) }.unwrap();
     });
     let events = events(&trace);
@@ -294,7 +294,7 @@ fn scopes_are_told_and_their_pools_are_not() {
         for size in [64, 128] {
             let _ends_with_its_scope = allocator.allocate_memory(&requirements(size), &in_scope).unwrap();
         }
-        // SAFETY: nothing was ever bound to what is in it.
+        // SAFETY: nothing was bound to its allocations.
         unsafe { allocator.free_scope(scope) }.unwrap();
     });
     let events = events(&trace);
@@ -353,7 +353,7 @@ fn what_another_allocator_made_is_not_told() {
     let (allocator, another) = (allocator(&gpu), allocator(&gpu));
     let trace = recorded(&allocator, || {
         let foreign = allocate(&another, 64);
-        // SAFETY: nothing was ever bound to it.
+        // SAFETY: nothing was bound to it.
         let error = unsafe { allocator.free_memory(foreign) }.unwrap_err();
         allocator.set_allocation_name(&error.allocation, Some("mine")).unwrap_err();
         free(&another, error.allocation);
@@ -385,7 +385,7 @@ fn numbers_are_given_in_order_of_appearance() {
     let trace = recorded(&allocator, || {
         let first = allocate(&allocator, 64);
         free(&allocator, first);
-        // At the same place as the first, most likely, and not the first.
+        // Probably at the place of the first, but with another number.
         let second = allocate(&allocator, 64);
         free(&allocator, second);
     });

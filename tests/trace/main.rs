@@ -1,4 +1,4 @@
-//! Recording, from outside: a program runs on the simulated GPU, and its trace is read.
+//! Recording through the public API: a program runs on the simulated GPU, and the tests read its trace.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]

@@ -9,7 +9,7 @@ use sublet::{
 
 use crate::rig::*;
 
-/// A pool with four blocks of 1 MiB, in each of which a fourth is used; numbered as they are made.
+/// Returns a pool with four blocks of 1 MiB, each a quarter used. The allocations are numbered in order.
 fn sparse_pool(allocator: &Allocator, memory_type: u32, flags: Flags) -> (Pool, Vec<(u32, Allocation)>) {
     let pool = allocator
         .create_pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) })
@@ -77,7 +77,7 @@ fn a_defragmentation_is_told_move_by_move() {
                     }
                     3 => {
                         let (_, allocation) = kept.swap_remove(at);
-                        // SAFETY: nothing was ever bound to it.
+                        // SAFETY: nothing was bound to it.
                         unsafe { moved.free(allocation) }.unwrap();
                         MoveOutcome::Freed
                     }
@@ -95,9 +95,9 @@ fn a_defragmentation_is_told_move_by_move() {
             }
         }
         assert!(defragmentation.end().allocations_moved > 0);
-        // Known by their new names.
+        // Freed under their new ids.
         kept.into_iter().for_each(|(_, allocation)| free(&allocator, allocation));
-        // SAFETY: nothing is in it.
+        // SAFETY: the pool is empty.
         unsafe { allocator.destroy_pool(pool) }.unwrap();
     });
     assert!(expected.len() > 5, "{expected:?}");
@@ -123,11 +123,11 @@ fn a_defragmentation_is_told_move_by_move() {
         |wanted: fn(&Event) -> bool| trace.records.iter().filter(|record| wanted(&record.event)).count();
     assert_eq!(ends(|event| matches!(event, Event::EndPass { .. })), passes.len() - 1);
     assert_eq!(ends(|event| matches!(event, Event::EndDefragmentation { .. })), 1);
-    // All 64, less the one that a move freed.
+    // All 64, except the one that a move freed.
     assert_eq!(ends(|event| matches!(event, Event::Free { .. })), 63);
 }
 
-/// The places that are set aside for them are no allocations, whatever becomes of the moves.
+/// Destinations reserved for moves are not recorded as allocations, whatever the outcome of the moves.
 #[test]
 fn a_recording_may_begin_between_the_plan_of_moves_and_what_becomes_of_them() {
     let gpu = gpu();
@@ -152,7 +152,7 @@ fn a_recording_may_begin_between_the_plan_of_moves_and_what_becomes_of_them() {
                 1 => drop(moved),
                 2 => {
                     let (_, allocation) = kept.swap_remove(at);
-                    // SAFETY: nothing was ever bound to it.
+                    // SAFETY: nothing was bound to it.
                     unsafe { moved.free(allocation) }.unwrap();
                 }
                 _ => {
@@ -169,14 +169,15 @@ fn a_recording_may_begin_between_the_plan_of_moves_and_what_becomes_of_them() {
         |wanted: fn(&Event) -> bool| trace.records.iter().filter(|record| wanted(&record.event)).count();
     assert_eq!(count_of(|event| matches!(event, Event::Existing(_))), living);
     assert_eq!(count_of(|event| matches!(event, Event::Free { .. })), living);
-    // The beginning of the defragmentation was not recorded: so nothing is told of its moves but the one that freed.
+    // The start of the defragmentation was not recorded, so its moves are not recorded either, except the one that
+    // freed.
     assert_eq!(count_of(|event| matches!(event, Event::Move { .. })), 0);
     assert!(completed > 0);
-    // SAFETY: nothing is in it.
+    // SAFETY: the pool is empty.
     unsafe { allocator.destroy_pool(pool) }.unwrap();
 }
 
-/// It was written beforehand that the move would succeed; who reads is not told so.
+/// The recorder writes the success of the move in advance. The reader corrects the outcome.
 #[test]
 fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
     let gpu = gpu();
@@ -190,7 +191,7 @@ fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
         let mut kept = Vec::new();
         let mut freed = Vec::new();
         for number in 0..64 {
-            // Only the last block is mapped, so that the block that it moves to has to be.
+            // Only the last block is mapped, so a move must map the destination block.
             let flags = if number >= 48 { Flags::MAPPED } else { Flags::empty() };
             let asked = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
             let allocation = allocator.allocate_memory(&requirements(64 * KIB), &asked).unwrap();
@@ -204,7 +205,7 @@ fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
         while let Some(pass) = defragmentation.begin_pass() {
             for moved in pass {
                 let at = kept.iter().position(|(_, allocation)| allocation.id() == moved.source()).unwrap();
-                // SAFETY: nothing was ever bound to it.
+                // SAFETY: nothing was bound to it.
                 if let Err(error) = unsafe { moved.complete(&mut kept[at].1) } {
                     failed += 1;
                     error.unfinished.ignore();
@@ -213,7 +214,7 @@ fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
         }
         defragmentation.end();
         kept.into_iter().for_each(|(_, allocation)| free(&allocator, allocation));
-        // SAFETY: nothing is in it.
+        // SAFETY: the pool is empty.
         unsafe { allocator.destroy_pool(pool) }.unwrap();
     });
     let ignored = moves(&trace).iter().filter(|(_, outcome)| *outcome == MoveOutcome::Ignored).count();

@@ -1,4 +1,4 @@
-//! What the tests share: an allocator on a simulated GPU, and its trace.
+//! Shared fixture: an allocator on a simulated GPU, and its trace.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ pub fn allocator(gpu: &Gpu) -> Allocator {
 pub fn allocator_with(gpu: &Gpu, change: impl FnOnce(&mut AllocatorCreateInfo<'_>)) -> Allocator {
     let mut info = AllocatorCreateInfo::for_gpu(gpu);
     change(&mut info);
-    // SAFETY: every test keeps its GPU for longer than its allocator.
+    // SAFETY: in every test the GPU outlives the allocator.
     unsafe { Allocator::new(&info) }.unwrap()
 }
 
-/// What `program` does, as a trace.
+/// Runs `program` and returns its trace.
 pub fn recorded(allocator: &Allocator, program: impl FnOnce()) -> Trace {
     let buffer = Buffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
@@ -42,7 +42,7 @@ pub fn events(trace: &Trace) -> Vec<Event> {
     trace.records.iter().map(|record| record.event.clone()).collect()
 }
 
-/// What holds for every trace: times do not go back, nothing is named before it is there or after it is gone.
+/// Checks invariants of every trace: times do not decrease, and no object is named before it exists or after its end.
 pub fn check(trace: &Trace) {
     let mut live = BTreeSet::new();
     for pair in trace.records.windows(2) {
@@ -84,6 +84,6 @@ pub fn host(allocator: &Allocator, size: u64) -> Allocation {
 }
 
 pub fn free(allocator: &Allocator, allocation: Allocation) {
-    // SAFETY: nothing was ever bound to it.
+    // SAFETY: nothing was bound to it.
     unsafe { allocator.free_memory(allocation) }.unwrap();
 }

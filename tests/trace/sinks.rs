@@ -9,7 +9,7 @@ use sublet::trace::{Buffer, RecordingSummary, StopRecordingError, Trace};
 
 use crate::rig::*;
 
-/// Takes so many bytes, and no more.
+/// A sink that accepts `room` bytes and then fails.
 struct Small {
     into: Buffer,
     room: usize,
@@ -51,13 +51,13 @@ fn a_sink_that_is_full_ends_the_recording_and_nothing_else() {
         assert_eq!(cause.kind(), io::ErrorKind::StorageFull);
         assert!(error.to_string().contains(&cause.to_string()), "{error}");
         assert_eq!(into.bytes().len(), room);
-        // What there is can be read.
+        // The written part can be read.
         assert!(Trace::read(&into.bytes()).is_err());
         if room > 1000 {
             let prefix = Trace::read_prefix(&into.bytes()).unwrap();
             assert_eq!(prefix.trace.records.is_empty(), room < 66_000);
         }
-        // And the allocator records again.
+        // The allocator can record again.
         assert_eq!(recorded(&allocator, || free(&allocator, allocate(&allocator, 64))).records.len(), 2);
         assert!(allocator.destroy().is_empty());
     }
@@ -73,7 +73,7 @@ fn after_a_failure_nothing_is_recorded_any_more() {
         free(&allocator, allocate(&allocator, 64));
     }
     assert!(!allocator.is_recording());
-    // Its error waits.
+    // The error is kept until the recording is stopped.
     allocator.start_recording(Buffer::new()).unwrap_err();
     assert!(allocator.destroy().is_empty());
 }
@@ -90,7 +90,7 @@ fn a_sink_that_panics_ends_the_recording_and_nothing_else() {
     }
 }
 
-/// Fails when it is told to be done.
+/// A sink that fails when it is flushed.
 struct BadEnd {
     panics_on_drop: bool,
 }
@@ -123,7 +123,7 @@ fn a_sink_that_fails_at_the_very_end_is_told() {
     assert!(matches!(allocator.stop_recording(), Err(StopRecordingError::Panicked)));
 }
 
-/// Waits until it is let go on.
+/// A sink that blocks until its gate opens.
 struct Slow {
     into: Buffer,
     gate: Arc<AtomicBool>,
@@ -142,7 +142,7 @@ impl Write for Slow {
     }
 }
 
-/// Calls do not wait for a sink until there is much to write; then they do, and nothing is lost.
+/// Calls wait for a slow sink only if many records are pending, and no record is lost.
 #[test]
 fn a_slow_sink_makes_calls_wait_and_loses_none() {
     const CALLS: usize = 400_000;
@@ -176,7 +176,7 @@ fn a_slow_sink_makes_calls_wait_and_loses_none() {
     assert_eq!(trace.records.len(), CALLS);
 }
 
-/// Uses the allocator that it records, as it must not.
+/// A sink that calls the allocator that it records, which is not allowed.
 struct Meddling {
     allocator: std::sync::Weak<sublet::Allocator>,
     ended: std::sync::mpsc::Sender<Result<RecordingSummary, StopRecordingError>>,
@@ -205,7 +205,7 @@ fn a_sink_that_ends_its_own_recording_does_not_wait_for_itself() {
     let sink = Meddling { allocator: std::sync::Arc::downgrade(&allocator), ended: send };
     allocator.start_recording(sink).unwrap();
     assert!(matches!(receive.recv().unwrap(), Err(StopRecordingError::InSink)));
-    // It goes on without being recorded, and another recording may begin.
+    // The allocator continues without a recording, and another one may begin.
     busy(&allocator);
     let _ = allocator.stop_recording();
     assert!(!allocator.is_recording());

@@ -1,4 +1,4 @@
-//! Several threads, one order.
+//! Several threads in one trace, with one order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
@@ -38,7 +38,7 @@ fn threads_are_told_apart_and_all_they_do_is_there() {
     });
     assert_eq!(trace.strangers, 0);
     assert_eq!(trace.records.len(), usize::try_from(THREADS * EACH * 3).unwrap());
-    // Each thread's own calls are in its own order.
+    // The calls of each thread are in order.
     let mut next: BTreeMap<u32, u32> = BTreeMap::new();
     let mut of_thread = BTreeMap::new();
     for record in &trace.records {
@@ -58,7 +58,7 @@ fn threads_are_told_apart_and_all_they_do_is_there() {
     assert_eq!(order.len(), 4);
 }
 
-/// An allocation may be freed by another thread than the one that made it, at once.
+/// A thread may free another thread's allocation at once.
 #[test]
 fn what_one_thread_makes_and_another_frees_is_told_in_that_order() {
     let gpu = gpu();
@@ -84,9 +84,9 @@ fn what_is_made_while_a_recording_begins_is_told_once() {
                 while !over.load(Ordering::Relaxed) {
                     let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
                     let scope = allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
-                    // SAFETY: nothing is in it.
+                    // SAFETY: the scope is empty.
                     unsafe { allocator.free_scope(scope) }.unwrap();
-                    // SAFETY: nothing is in it.
+                    // SAFETY: the pool is empty.
                     unsafe { allocator.destroy_pool(pool) }.unwrap();
                 }
             });
@@ -121,7 +121,7 @@ fn recordings_that_are_ended_as_they_begin_are_not_mixed() {
         for _ in 0..200 {
             let buffer = Buffer::new();
             while allocator.start_recording(buffer.clone()).is_err() {}
-            // Whoever of the two ends it, and whoever only asks, waits until all is written.
+            // Both calls wait until everything is written, whichever of them ends the recording.
             let _ = allocator.stop_recording();
             let trace = Trace::read(&buffer.bytes()).unwrap();
             let existing = trace.records.iter().filter(|it| matches!(it.event, Event::Existing(_))).count();

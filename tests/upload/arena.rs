@@ -1,4 +1,4 @@
-//! Arenas, and what they do with their pages.
+//! Arenas and their pages.
 
 use sublet::retire::Clock;
 use sublet::upload::{Oversize, UploadArena, UploadArenaCreateInfo, UploadError};
@@ -34,7 +34,7 @@ fn the_offset_is_aligned_and_never_the_size() {
             assert_eq!((upload.offset, upload.size), (expected, size));
             end = expected + size;
         }
-        // Up to the last byte: a size that is no multiple of its alignment fits where the size fits.
+        // The upload ends at the last byte: no space is lost if a size is no multiple of its alignment.
         let rest = arena.statistics().rest;
         let last = arena.allocate(rest - 1, 2).unwrap();
         assert_eq!(last.offset + last.size, 65_536);
@@ -45,7 +45,7 @@ fn the_offset_is_aligned_and_never_the_size() {
 #[test]
 fn pointers_are_aligned_as_the_device_wants_offsets() {
     on_every_gpu(|rig| {
-        // Pages in one block, of a size that is no multiple of every alignment.
+        // Several pages per block, of a size that is not a multiple of every alignment.
         let size = 4096 + rig.profile().limits.non_coherent_atom_size;
         let mut arena = arena(&rig, &UploadArenaCreateInfo { pages_per_block: 5, ..small(size) });
         let any = arena.max_alignment();
@@ -59,7 +59,7 @@ fn pointers_are_aligned_as_the_device_wants_offsets() {
     });
 }
 
-/// Pages behind one another in a block, of a size that is no multiple of anything; and behind something small.
+/// Adjacent pages in a block with an odd size, and uploads behind small ones.
 #[test]
 fn offset_pointer_and_address_are_all_aligned_as_asked() {
     on_every_gpu(|rig| {
@@ -129,7 +129,7 @@ fn zero_bytes_and_crooked_alignments_are_refused_before_anything_is_made() {
     assert_eq!(arena.write(&[], 1), Err(UploadError::ZeroSize));
     assert_eq!(arena.write_value(&(), 1), Err(UploadError::ZeroSize));
     assert!(rig.gpu.call_counts().is_empty());
-    // The same with a page at hand.
+    // The same with an existing page.
     arena.allocate(1, 1).unwrap();
     let before = arena.statistics();
     assert!(arena.allocate(1, 3).is_err() && arena.allocate(0, 1).is_err());
@@ -146,7 +146,7 @@ fn a_page_that_is_too_short_is_left_and_its_tail_counted() {
     assert_eq!(second.offset, 0);
     let statistics = arena.statistics();
     assert_eq!((statistics.pages, statistics.tail, statistics.rest), (2, 1096, 2096));
-    // The next one goes behind the second.
+    // The next upload goes behind the second one.
     assert_eq!(arena.allocate(2000, 1).unwrap().buffer, second.buffer);
 }
 
@@ -162,7 +162,7 @@ fn a_large_upload_does_not_cost_the_rest_of_a_page_that_has_just_been_begun() {
     assert_eq!(arena.statistics().tail, 6);
 }
 
-/// The arena of a well-known Direct3D 12 sample takes, then makes, another page at each call that fails.
+/// The arena of a well-known Direct3D 12 sample takes or creates another page at each call that fails.
 #[test]
 fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
     on_every_gpu(|rig| {
@@ -183,8 +183,7 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
     });
 }
 
-/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than that of a
-/// page.
+/// A size that would not fit if it were rounded up to its alignment, and alignments larger than that of a page.
 #[test]
 fn what_is_not_larger_than_a_page_fits_a_fresh_one_however_it_is_aligned() {
     on_every_gpu(|rig| {
@@ -221,7 +220,7 @@ fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
         let large = arena.allocate(10_000, 256).unwrap();
         assert_eq!((large.offset, large.size), (0, 10_000));
         assert_ne!(large.buffer, small.buffer);
-        // The current page goes on.
+        // The current page is still in use.
         assert_eq!(arena.allocate(100, 1).unwrap().buffer, small.buffer);
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (2, 1));
         arena.flush(time.submitted()).unwrap();
@@ -246,7 +245,7 @@ fn pages_of_large_uploads_are_kept_for_others_as_large_if_that_is_asked_for() {
     arena.collect(&time.clock).unwrap();
     assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (3, 3));
     rig.gpu.reset_calls();
-    // The smallest that is large enough, not the first.
+    // Selects the smallest sufficient page, not the first.
     let again = arena.allocate(15_000, 1).unwrap();
     assert_eq!(again.buffer, uploads[3].buffer);
     assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
@@ -299,7 +298,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
     for number in 0..30 {
         frame(number % 3);
     }
-    // Two frames in flight instead of three, from now on.
+    // From here on, two frames are in flight instead of three.
     for number in 0..30 {
         assert!(frame(number % 2) <= 3);
     }
@@ -327,14 +326,14 @@ fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
             clock.submit(ticket, at).unwrap();
         }
         assert_eq!(buffers[0], buffers[1], "the rest of the page was used");
-        // The recording of the second lane is done, though it came last; that of the first is not.
+        // The later recording, on the second timeline, is done. The one on the first is not.
         clock.completed(lanes[1], 2);
         arena.collect(&clock).unwrap();
         assert!(
             arena.write(&[2; 100], 1).unwrap().offset >= end,
             "what the device reads was given out again"
         );
-        // Now the first, too; but a third has begun to use the page.
+        // Both are done, but a third recording uses the page.
         clock.completed(lanes[0], 1);
         arena.collect(&clock).unwrap();
         assert!(arena.write(&[2; 100], 1).unwrap().offset >= end + 100);
@@ -414,9 +413,9 @@ fn an_arena_that_is_dropped_too_early_leaks_what_the_device_may_use_and_nothing_
     drop(arena.release());
     assert_eq!(rig.gpu.live().buffers, 1);
     assert_eq!(rig.allocator.statistics().allocation_count, 1);
-    // SAFETY: the memory is still the arena's, and mapped.
+    // SAFETY: the memory still belongs to the arena, and is mapped.
     assert_eq!(unsafe { upload.ptr.read() }, b't');
-    // SAFETY: nothing was submitted in truth.
+    // SAFETY: nothing was really submitted.
     unsafe { rig.gpu.device().destroy_buffer(upload.buffer, None) };
     let Rig { allocator, gpu } = rig.release();
     let leaks = allocator.destroy();
@@ -458,7 +457,7 @@ fn an_allocator_in_an_rc_has_arenas_too() {
     assert!(gpu.finish().is_empty());
 }
 
-/// What is still in use of a page that was dropped, in bytes, and whether it was ever flushed.
+/// The warning states the bytes of dropped pages that are in use, and whether they were flushed.
 #[test]
 fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flushed() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
@@ -488,7 +487,7 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
     drop(gpu.take_messages());
 }
 
-/// The documentation shows that they cannot be shared.
+/// A documentation example shows that they cannot be shared.
 #[test]
 fn arenas_can_be_sent_to_their_thread() {
     fn sendable<T: Send>() {}

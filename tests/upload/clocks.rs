@@ -1,4 +1,4 @@
-//! Tickets of another clock: an error, and no endless wait.
+//! Tickets of another clock result in an error, not in an endless wait.
 
 use sublet::retire::{Clock, MixedClocks, OtherClock, Ticket};
 use sublet::upload::{FlushError, UploadArenaCreateInfo, WaitError};
@@ -30,7 +30,7 @@ fn an_arena_says_that_it_waits_for_another_clock() {
     let error = arena.wait_for_room(1, 1, &clock, no_wait).unwrap_err();
     assert_eq!(error, WaitError::OtherClock(told));
     assert!(error.to_string().contains("of another clock"), "{error}");
-    // It goes on with the clock that is right.
+    // The arena continues with the correct clock.
     other.discard(foreign).unwrap();
     assert_eq!(arena.collect(&other), Ok(1));
     arena.flush(own).unwrap();

@@ -1,4 +1,4 @@
-//! The device copies the bytes that were written, though it copies as late as it can.
+//! The device copies the written bytes, even though it copies as late as possible.
 
 use std::mem::MaybeUninit;
 
@@ -13,8 +13,8 @@ const FRAMES: u64 = 30;
 /// Bytes of the target that each frame may fill.
 const PER_FRAME: u64 = 16_384;
 
-/// Runs frames that upload at random, and checks what the device has copied of them. Nothing is executed before its
-/// fence is waited for, so that whoever writes a page too early is found out.
+/// Runs frames with random uploads and checks the bytes that the device copied. A submission executes only when its
+/// fence is waited for, so writing to a page too early is detected.
 fn frames(
     rig: &Rig,
     arena: &mut Arena<'_>,
@@ -114,7 +114,7 @@ fn the_device_reads_what_was_kept_and_made_visible() {
     });
 }
 
-/// Else the flush of the one would go over what the device reads of the other.
+/// Otherwise the flush of one recording would write to an atom that the device reads for the other.
 #[test]
 fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
     let flushed = std::cell::Cell::new(0);
@@ -145,7 +145,7 @@ fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
 #[repr(C)]
 struct Padded {
     byte: u8,
-    // Three bytes of nothing.
+    // Followed by three bytes of padding.
     word: u32,
 }
 
@@ -191,7 +191,7 @@ fn what_panics_while_it_fills_leaves_everything_in_order() {
     assert_eq!(arena.write(&[1; 10], 1).unwrap().offset, 100);
 }
 
-/// One call for all pages, whatever their number, and none where the memory is coherent.
+/// One call covers all pages. Coherent memory needs no call.
 #[test]
 fn flushing_is_one_call_of_the_driver_or_none() {
     on_every_profile(|profile| {
@@ -205,7 +205,7 @@ fn flushing_is_one_call_of_the_driver_or_none() {
             rig.gpu.reset_calls();
             arena.flush(time.submitted()).unwrap();
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-            // Nothing new, nothing to flush.
+            // Without new uploads there is nothing to flush.
             arena.flush(time.submitted()).unwrap();
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             time.finish(2);

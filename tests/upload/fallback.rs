@@ -1,4 +1,4 @@
-//! Where uploads go when the best heap is full, and when no heap has room.
+//! Fallback of uploads when the best heap is full, and errors when no heap has space.
 
 use ash::vk;
 use sublet::upload::{CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadError, UploadMemory};
@@ -11,8 +11,8 @@ fn near() -> UploadArenaCreateInfo<'static> {
     UploadArenaCreateInfo { memory: UploadMemory::PreferDevice, ..small(4096) }
 }
 
-/// The memory type that uploads are in while there is room, and limits of heaps that leave it `room` bytes. `None`
-/// where all that the host can write is in one heap.
+/// Returns the memory type of uploads, and heap limits that leave it `room` bytes. Returns `None` if all host-visible
+/// types are in one heap.
 fn limits(profile: &'static sublet::sim::Profile, room: u64) -> Option<(u32, Vec<u64>)> {
     let rig = Rig::new(profile);
     let best = arena(&rig, &near()).memory_type_index();
@@ -52,7 +52,7 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
             let last = arena.write(&[7; 4096], 1).unwrap();
             let statistics = arena.statistics();
             assert_eq!((statistics.fallback_pages, statistics.fallback), (2, 2 * 4096));
-            // One for itself goes there as well.
+            // A page for a single large upload goes there as well.
             arena.allocate(200_000, 1).unwrap();
             assert_eq!(arena.statistics().fallback_pages, 3);
             arena.flush(time.submitted()).unwrap();
@@ -65,7 +65,7 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
             arena.collect(&time.clock).unwrap();
             arena.trim();
             assert_eq!(arena.statistics().fallback, 0);
-            // There is room again.
+            // The best heap has space again.
             arena.allocate(1, 1).unwrap();
             assert_eq!(arena.statistics().fallback_pages, 0);
             drop(arena);
@@ -77,7 +77,7 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
     assert!(seen > 0, "a device with two such heaps is needed");
 }
 
-/// A pool says which memory type, and there is no other.
+/// A pool fixes the memory type, so there is no fallback.
 #[test]
 fn an_arena_with_a_pool_stays_in_its_memory_type() {
     let seen = std::cell::Cell::new(0);
@@ -164,7 +164,7 @@ fn no_page_is_above_the_largest_buffer() {
     assert!(seen > 0, "a device with a limit is needed");
 }
 
-/// A flush of the second half of a memory that has no bytes behind it.
+/// Flushes the second half of a memory that ends directly behind it.
 #[test]
 fn a_flush_ends_where_what_was_written_ends() {
     on_profiles(
@@ -186,7 +186,7 @@ fn a_flush_ends_where_what_was_written_ends() {
             for at in 0..4 {
                 assert_eq!(arena.write(&[3; 16_384], 1).unwrap().offset, at * 16_384);
                 arena.flush(time.submitted()).unwrap();
-                // The driver complains of ranges that go over the end of the memory.
+                // The driver would report a range beyond the end of the memory.
                 rig.gpu.assert_silent();
             }
             drop((arena, info));

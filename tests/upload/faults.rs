@@ -1,4 +1,5 @@
-//! Each call of the driver fails in turn: everything is undone, and the driver's result ends the error's sources.
+//! Each driver call fails in turn. The operation is rolled back, and the driver's result is the last source of the
+//! error.
 
 use std::error::Error;
 
@@ -19,7 +20,7 @@ const CALLS: [&str; 5] =
 
 type Operation = fn(&mut Arena<'_>, &mut Time) -> Result<(), Box<dyn Error>>;
 
-/// Each begins on an arena whose current page has 96 bytes left.
+/// Each operation starts with 96 free bytes in the current page.
 const OPERATIONS: [(&str, Operation); 5] = [
     ("another page", |arena, _| {
         arena.write(&[1; 200], 1)?;
@@ -70,7 +71,7 @@ fn every_call_may_fail_and_nothing_stays() {
                                 assert_eq!(after.pages, before.pages, "{what}: {call} {nth}");
                                 assert_eq!((after.used, after.rest), (before.used, before.rest), "{what}");
                             }
-                            // The page that was there goes on, and what failed succeeds now.
+                            // The existing page is still usable, and the failed operation now succeeds.
                             assert_eq!(arena.write(&[8; 10], 1).unwrap().buffer, first.buffer);
                             run(&mut arena, &mut time).unwrap();
                         }
@@ -104,7 +105,7 @@ fn arenas_that_are_not_made_leave_nothing() {
                 rig.gpu.faults().fail_always(call, result);
                 // SAFETY: the usages are those of version 1.0.
                 match unsafe { UploadArena::new(&rig.allocator, &info()) } {
-                    // Only the dummy that is asked for its requirements can fail: pages come later.
+                    // Only the dummy for the requirements can fail, because pages are created later.
                     Ok(arena) => drop(arena),
                     Err(error) => assert_eq!(driver_result(&error), Some(result)),
                 };

@@ -1,4 +1,4 @@
-//! The memory limit of an arena, and waiting for room.
+//! The memory limit of an arena, and waiting for space.
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
     });
 }
 
-/// Some of the pages were had, and went again: the figures do not know of them.
+/// Some pages were created and freed again. The statistics do not include them.
 #[test]
 fn a_reserve_that_is_refused_leaves_no_peak() {
     on_every_gpu(|rig| {
@@ -49,14 +49,14 @@ fn free_pages_give_way_to_what_needs_the_memory() {
     let mut time = Time::new();
     let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..limited(4) });
     arena.reserve(4 * 4096).unwrap();
-    // Two of the four pages go for one that is as large as two.
+    // Two of the four pages are freed for a page of twice the size.
     arena.allocate(8192, 1).unwrap();
     let statistics = arena.statistics();
     assert_eq!((statistics.pages, statistics.own_pages, statistics.reserved), (3, 1, 4 * 4096));
     arena.flush(time.submitted()).unwrap();
     time.finish(1);
     arena.collect(&time.clock).unwrap();
-    // And the other way round.
+    // The other way round.
     for _ in 0..4 {
         arena.allocate(4096, 1).unwrap();
     }
@@ -95,7 +95,7 @@ fn whoever_waits_gets_the_oldest_recordings_pages() {
         };
         let upload = arena.allocate_or_wait(4096, 1, &time.clock, wait).unwrap();
         assert_eq!((upload.buffer, waits.get()), (buffers[0], 1), "the older one, and nobody else");
-        // With room there is no wait.
+        // With enough space there is no wait.
         assert!(arena.wait_for_room(1, 1, &time.clock, wait).is_ok());
         assert_eq!(waits.get(), 2);
         arena.wait_for_room(1, 1, &time.clock, wait).unwrap();
@@ -143,12 +143,12 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
     let mut arena = arena(&rig, &limited(1));
-    // The recording that is being made has all the memory: there is nothing to wait for.
+    // The current recording uses all of the memory, so there is no ticket to wait for.
     arena.write(&[1; 4096], 1).unwrap();
     let never = |_: Ticket| -> Result<(), ()> { panic!("there is nothing to wait for") };
     let error = arena.allocate_or_wait(1, 1, &time.clock, never).unwrap_err();
     assert!(matches!(error, WaitError::NoRoom(UploadError::MemoryLimit { .. })));
-    // What waiting cannot help.
+    // Errors that a wait cannot resolve.
     let error = arena.allocate_or_wait(0, 1, &time.clock, never).unwrap_err();
     assert_eq!(error, WaitError::NoRoom(UploadError::ZeroSize));
     let error = arena.allocate_or_wait(1, 3, &time.clock, never).unwrap_err();
@@ -156,7 +156,7 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     let ticket = time.submitted();
     arena.flush(ticket).unwrap();
     let before = arena.statistics();
-    // A wait that fails, and one that does not wait.
+    // A failing wait, and one that returns without waiting.
     let error = arena.allocate_or_wait(1, 1, &time.clock, |_| Err(vk::Result::ERROR_DEVICE_LOST));
     assert_eq!(error.unwrap_err(), WaitError::Wait(vk::Result::ERROR_DEVICE_LOST));
     let mut calls = 0;
@@ -166,10 +166,10 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
         Ok::<(), ()>(())
     });
     assert_eq!((error.unwrap_err(), calls), (WaitError::NoProgress { ticket }, 1));
-    // A clock that knows nothing of the ticket.
+    // A clock that does not know the ticket.
     let error = arena.allocate_or_wait(1, 1, &Clock::new(), never).unwrap_err();
     assert_eq!(error, WaitError::OtherClock(OtherClock { ticket, tickets: 1, collected: 0 }));
-    // A page that could never be had, however long one waits.
+    // A page above the memory limit, which no wait can make possible.
     let error = arena.allocate_or_wait(1 << 20, 1, &time.clock, never).unwrap_err();
     assert!(matches!(error, WaitError::NoRoom(UploadError::MemoryLimit { .. })));
     assert_eq!(arena.statistics(), before);
@@ -198,7 +198,7 @@ fn a_device_without_memory_is_waited_for_too() {
     rig.gpu.faults().clear();
 }
 
-/// Also where there is nothing to wait for.
+/// This works even if there is no ticket to wait for.
 #[test]
 fn free_pages_give_way_to_a_device_without_memory() {
     on_every_gpu(|rig| {
@@ -217,7 +217,7 @@ fn free_pages_give_way_to_a_device_without_memory() {
         fail();
         arena.allocate(4096, 1).unwrap();
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
-        // With nothing to give way, and no other heap, it is an error.
+        // Without free pages and without another heap, the call fails.
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         let error = arena.allocate(4096, 1).unwrap_err();
         rig.gpu.faults().clear();
@@ -225,8 +225,8 @@ fn free_pages_give_way_to_a_device_without_memory() {
     });
 }
 
-/// A limit and a device without memory, in one call: what gave way to the limit is not counted on again, and no page
-/// that was made just now gives way to the next one.
+/// One call meets the memory limit and a device without memory. Pages freed for the limit are not counted twice, and
+/// new pages are not freed for the next one.
 #[test]
 fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
     on_every_profile(|profile| {
@@ -240,7 +240,7 @@ fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
             time.finish(1);
             arena.collect(&time.clock).unwrap();
             assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (1, 1));
-            // There is room for one page beside the large one, which gives way to the second.
+            // The limit permits one page beside the large one, which is freed for the second.
             for nth in 1..=refusals {
                 rig.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
             }

@@ -1,4 +1,5 @@
-//! Uploads from outside, on every simulated GPU, judged by what the device reads and by the driver's reports.
+//! Uploads through the public API on every simulated GPU. The tests check the bytes that the device reads and the
+//! driver's messages.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,

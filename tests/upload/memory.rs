@@ -1,4 +1,4 @@
-//! The memory that uploads are in, and create-infos that are refused.
+//! The memory of uploads, and rejected create-infos.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sublet::{Algorithm, AllocatorCreateFlags, PoolCreateInfo};
 use crate::common::*;
 use crate::support::*;
 
-/// Whether a type is in a device-local heap.
+/// Returns true if the type is in a device-local heap.
 fn is_near(rig: &Rig, memory_type: u32) -> bool {
     let heap = rig.profile().heaps[rig.heap_of(memory_type) as usize];
     heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL)
@@ -67,7 +67,7 @@ fn addresses_are_those_of_the_buffer_plus_the_offset() {
     on_every_gpu(|rig| {
         let info = UploadArenaCreateInfo { device_address: true, ..small(4096) };
         if !enabled(&rig.gpu).contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) {
-            // SAFETY: what is not enabled is found out.
+            // SAFETY: the missing feature is detected.
             let error = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap_err();
             assert_eq!(error, CreateUploadError::DeviceAddress);
             return;
@@ -104,7 +104,7 @@ fn arenas_share_the_blocks_of_a_pool_that_they_are_given() {
             for arena in &mut arenas {
                 assert_eq!(arena.memory_type_index(), memory_type);
                 arena.allocate(60_000, 1).unwrap();
-                // Large ones come from the pool as well, and are refused where it refuses.
+                // Large pages also come from the pool, and fail if the pool is full.
                 arena.allocate(100_000, 1).unwrap();
                 assert!(arena.allocate(2 << 20, 1).is_err());
             }
@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_with_nothing_made() {
     on_every_gpu(|rig| {
         let other = Rig::new(rig.profile());
         let refused = |info: &UploadArenaCreateInfo<'_>| {
-            // SAFETY: what is wrong with the create-infos is found out.
+            // SAFETY: the errors in the create-infos are detected.
             let error = unsafe { UploadArena::new(&rig.allocator, info) }.unwrap_err();
             assert!(rig.gpu.live().is_empty());
             error
@@ -169,7 +169,7 @@ fn what_cannot_be_is_refused_with_nothing_made() {
     });
 }
 
-/// A page that no heap could hold.
+/// A page that no heap can hold.
 #[test]
 fn a_page_that_is_too_large_for_the_device_is_refused() {
     on_every_gpu(|rig| {
@@ -189,7 +189,7 @@ fn a_page_that_is_too_large_for_the_device_is_refused() {
     });
 }
 
-/// Margins and fills are for finding faults; uploads go on with them.
+/// Uploads work with debug margins and fill patterns.
 #[test]
 fn the_searches_for_faults_do_not_get_in_the_way() {
     let profile = sublet::sim::profiles::ALL[0];

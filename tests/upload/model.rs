@@ -1,5 +1,5 @@
-//! Arenas at random, beside a plain list of what is live: no two uploads overlap, everything is aligned and
-//! inside of its buffer, and the figures add up. Recordings of three lanes are done in any order.
+//! Random arenas, compared with a list of live uploads: no two overlap, each is aligned and inside its buffer, and the
+//! figures are consistent. Recordings on three timelines complete in any order.
 
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};
@@ -8,13 +8,13 @@ use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError};
 use crate::common::*;
 use crate::support::*;
 
-/// A clock with lanes whose submissions run at random.
+/// A clock with timelines whose submissions complete at random.
 struct Lanes {
     clock: Clock,
     lanes: Vec<LaneId>,
     submitted: Vec<u64>,
     done: Vec<u64>,
-    /// Recorded, and not submitted yet.
+    /// Recorded but not submitted.
     open: Vec<Ticket>,
 }
 
@@ -31,7 +31,7 @@ impl Lanes {
         ticket
     }
 
-    /// Something becomes submitted, given up, or done.
+    /// Submits, discards or completes a recording.
     fn go_on(&mut self, random: &mut Random) {
         if !self.open.is_empty() && random.below(2) == 0 {
             let ticket = self.open.swap_remove(random.below(self.open.len() as u64) as usize);
@@ -56,7 +56,7 @@ impl Lanes {
     }
 }
 
-/// What is live: an upload, and the ticket of its recording once there is one.
+/// A live upload, with its recording's ticket once it is flushed.
 #[derive(Default)]
 struct Live(Vec<(Upload, Option<Ticket>)>);
 
@@ -106,7 +106,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                 ..small(4096)
             };
             let mut arena = arena(&rig, &info);
-            // Knows none of the tickets, and so finds none of them done.
+            // A clock that knows none of the tickets, so that none of them is done.
             let never = Clock::new();
             let (mut lanes, mut live) = (Lanes::new(), Live::default());
             for _ in 0..steps() {
@@ -115,7 +115,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                         let bits = random.pick(&[10, 10, 10, 10, 10, 10, 14]);
                         let size = random.size(bits);
                         let alignment = 1 << random.below(12);
-                        // Says beforehand whether there is room, and there is nothing to wait for.
+                        // Predicts the outcome. There is no ticket to wait for.
                         let told = (random.below(4) == 0)
                             .then(|| arena.wait_for_room(size, alignment, &never, |_| Err(())).is_ok());
                         let outcome = arena.allocate(size, alignment);
@@ -123,7 +123,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                         match outcome {
                             Ok(upload) => {
                                 live.enter(&lanes, upload, size, alignment);
-                                // SAFETY: it is ours, and as long as that.
+                                // SAFETY: the upload has this many bytes, and only the test uses them.
                                 unsafe { upload.ptr.write_bytes(1, size as usize) };
                             }
                             Err(error) => assert!(
@@ -165,7 +165,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
     });
 }
 
-/// Whatever the driver refuses, and however often in one call.
+/// The driver refuses any calls, several times in one operation.
 #[test]
 fn arenas_agree_with_the_list_where_the_device_refuses() {
     const CALLS: [&str; 4] =

@@ -1,4 +1,4 @@
-//! Arenas for tests, and a queue whose submissions are held back.
+//! Fixture: arenas, and a queue that holds its submissions back.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ pub type Arena<'a> = UploadArena<&'a Allocator>;
 impl End for Arena<'_> {
     fn end(self) {
         self.validate();
-        // SAFETY: the test has waited for whatever it submitted.
+        // SAFETY: the test has waited for all its submissions.
         unsafe { self.destroy() };
     }
 }
 
 pub fn arena<'a>(rig: &'a Rig, info: &UploadArenaCreateInfo<'_>) -> Held<Arena<'a>> {
-    // SAFETY: the usages are those of version 1.0; the tests' clocks say what the simulated device has done.
+    // SAFETY: the usages are those of version 1.0, and the tests' clocks follow the simulated device.
     hold(unsafe { UploadArena::new(&rig.allocator, info) }.unwrap())
 }
 
-/// An arena with pages of that size, which are made and given back by nobody but the tests.
+/// An arena with pages of this size, which are freed only on request.
 pub fn small(page_size: u64) -> UploadArenaCreateInfo<'static> {
     UploadArenaCreateInfo { page_size, idle_collects: None, ..Default::default() }
 }
 
-/// Runs a test with a pool in each memory type that the host can write, and once without a pool.
+/// Runs a test with a pool in each host-visible memory type, and once without a pool.
 pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Rig, Option<Arc<Pool>>)) {
     let types = Rig::new(profile).types_with(HOST_VISIBLE, PROTECTED);
     let types: Vec<_> = types.into_iter().filter(|kind| profile.buffers.types & (1 << kind) != 0).collect();
@@ -46,12 +46,12 @@ pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Rig, Op
     }
 }
 
-/// Whether what the host writes to a type has to be flushed.
+/// Returns true if host writes to the type need no flush.
 pub fn is_coherent(rig: &Rig, memory_type: u32) -> bool {
     rig.properties(memory_type).contains(HOST_COHERENT)
 }
 
-/// A clock with one lane whose recordings are done in order.
+/// A clock with one timeline whose recordings complete in order.
 pub struct Time {
     pub clock: Clock,
     pub lane: LaneId,
@@ -65,7 +65,7 @@ impl Time {
         Self { clock, lane, submitted: 0 }
     }
 
-    /// A ticket that is submitted already: the tests look at memory, not at the clock.
+    /// Returns a ticket that is already submitted.
     pub fn submitted(&mut self) -> Ticket {
         self.submitted += 1;
         let ticket = self.clock.open(self.lane);
@@ -73,13 +73,13 @@ impl Time {
         ticket
     }
 
-    /// The first `count` submissions are done.
+    /// Completes the first `count` submissions.
     pub fn finish(&self, count: u64) {
         self.clock.completed(self.lane, count);
     }
 }
 
-/// Submissions that copy uploads to a buffer of the device's, held back until their fence is waited for.
+/// Submissions that copy uploads to a device buffer. They execute only when their fence is waited for.
 pub struct Copies<'a> {
     rig: &'a Rig,
     pool: vk::CommandPool,
@@ -102,7 +102,7 @@ impl<'a> Copies<'a> {
         Self { rig, pool, target, fences }
     }
 
-    /// Waits for what a slot submitted last.
+    /// Waits for the slot's last submission.
     pub fn wait(&self, slot: usize) {
         // SAFETY: the fence is signaled, or was submitted.
         unsafe { self.rig.gpu.device().wait_for_fences(&[self.fences[slot]], true, u64::MAX) }.unwrap();
@@ -114,11 +114,11 @@ impl<'a> Copies<'a> {
         // SAFETY: the pool is live.
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap()[0];
         let once = vk::CommandBufferBeginInfo::default();
-        // SAFETY: it was made just now.
+        // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands, &once) }.unwrap();
         for (upload, to) in uploads {
             let region = [upload.copy_to(*to)];
-            // SAFETY: both buffers are bound and have as many bytes.
+            // SAFETY: both buffers are bound and have at least as many bytes.
             unsafe { device.cmd_copy_buffer(commands, upload.buffer, self.target.0, &region) };
         }
         // SAFETY: it is being recorded.
@@ -127,12 +127,12 @@ impl<'a> Copies<'a> {
         unsafe { device.reset_fences(&[self.fences[slot]]) }.unwrap();
         let list = [commands];
         let submit = [vk::SubmitInfo::default().command_buffers(&list)];
-        // SAFETY: the command buffer is recorded, and what it names stays until the fence is waited for: that is what
-        // is tested.
+        // SAFETY: the command buffer is recorded, and the arena keeps its buffers until the fence is waited for, as
+        // tested here.
         unsafe { device.queue_submit(self.rig.gpu.queue(), &submit, self.fences[slot]) }.unwrap();
     }
 
-    /// Waits for everything, and answers what the device has copied.
+    /// Waits until the device is idle, and returns the copied bytes.
     pub fn finish(self) -> Vec<u8> {
         let device = self.rig.gpu.device();
         // SAFETY: the device is live.

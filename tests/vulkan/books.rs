@@ -57,7 +57,7 @@ fn within_budget_is_kept_on_every_path() {
     on_each_context(|context| {
         let limits = vec![16 << 20; context.memory_properties().memory_heap_count as usize];
         let info = AllocatorCreateInfo { heap_size_limits: &limits, ..context.allocator_info() };
-        // SAFETY: the context has made all of it, and outlives the allocator.
+        // SAFETY: the context created the handles, and outlives the allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let buffer_info = vk::BufferCreateInfo::default().size(1 << 20).usage(STORAGE);
         for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
@@ -81,15 +81,15 @@ fn within_budget_is_kept_on_every_path() {
             );
             assert!(by_budget, "{refused:?}");
             for (heap, limit) in allocator.heap_budgets().iter().zip(&limits) {
-                // The limit alone would let more in where the budget is an estimate.
+                // If the budget is an estimate, it is stricter than the limit.
                 assert!(heap.statistics.block_bytes <= heap.budget && heap.budget <= *limit, "{heap:?}");
             }
-            // At least the room of one heap was there, but for what blocks round. A driver's own figures hold what
-            // other tests of this process have, too.
+            // The heaps held at least the limit of one of them, apart from rounding to blocks. A driver's own figures
+            // also include other tests of this process.
             let by_driver = context.allocator_info().flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
             assert!(by_driver || buffers.len() >= 8, "{}", buffers.len());
             for (buffer, allocation) in buffers {
-                // SAFETY: nobody uses it.
+                // SAFETY: the device does not use it.
                 unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
             }
             allocator.trim();
@@ -138,7 +138,7 @@ fn never_allocate_takes_only_what_is_there() {
 #[test]
 fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
     on_each_context(|context| {
-        // SAFETY: the context has made all of it, and outlives the allocator.
+        // SAFETY: the context created the handles, and outlives the allocator.
         let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
         let info = PoolCreateInfo { block_size: 1 << 20, name: Some("a pool"), ..PoolCreateInfo::new(0) };
         let in_pool =
@@ -146,11 +146,11 @@ fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
         let needs = vk::MemoryRequirements { size: 1_000, alignment: 64, memory_type_bits: 1 };
         let forgotten = allocator.create_pool(&info).unwrap();
         let kept = allocator.create_pool(&info).unwrap();
-        // Only memory, so that no resource is left on the device.
+        // Memory without resources, so that no resource is left on the device.
         for pool in [&forgotten, &kept] {
             let _leaked = allocator.allocate_memory(&needs, &in_pool(pool)).unwrap();
         }
-        // SAFETY: nothing is bound to what is in it.
+        // SAFETY: nothing is bound to its allocations.
         let leaks = unsafe { allocator.destroy_pool(forgotten) }.unwrap();
         assert_eq!(leaks.len(), 1);
         assert_eq!(
@@ -170,6 +170,7 @@ fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
         assert_eq!(found, [(Some("in the pool"), false), (Some("its own"), true)]);
         assert!(leaks.iter().all(|leak| leak.size >= 1_000));
         assert!(leaks.iter().all(|leak| leak.kind == ResourceKind::Unknown));
-        // The layer and the simulated device report memory that is left when the device goes: see `check`.
+        // The validation layer and the simulated device report leaked memory when the device is destroyed (see
+        // `check`).
     });
 }

@@ -39,7 +39,7 @@ fn up_across_and_down_in_many_sizes() {
     });
 }
 
-/// The host-visible types one by one, coherent or not, with writes through the mapped pointer and explicit flushes.
+/// Writes through the mapped pointer with explicit flushes, in each host-visible type, coherent or not.
 #[test]
 fn flush_and_invalidate_in_every_host_visible_type() {
     on_each_device(|bench| {
@@ -53,7 +53,7 @@ fn flush_and_invalidate_in_every_host_visible_type() {
             let buffer_info = vk::BufferCreateInfo::default().size(1_000).usage(BOTH);
             // SAFETY: the create-info is valid.
             let Ok(mut up) = (unsafe { bench.allocator.create_buffer(&buffer_info, &info) }) else {
-                // Some types are for images only.
+                // Some types support only images.
                 continue;
             };
             assert_eq!(up.1.memory_type_index(), memory_type);
@@ -69,7 +69,7 @@ fn flush_and_invalidate_in_every_host_visible_type() {
             bench.allocator.invalidate_many(&[(&down.1, 0, 500), (&down.1, 500, vk::WHOLE_SIZE)]).unwrap();
             let mut back = vec![0; 1_000];
             let pointer = down.1.mapped_pointer().unwrap().cast::<u8>();
-            // SAFETY: the allocation is mapped, has 1,000 bytes, and the device is done with it.
+            // SAFETY: the allocation is mapped and has 1,000 bytes, and the device is idle.
             unsafe { std::ptr::copy_nonoverlapping(pointer.as_ptr(), back.as_mut_ptr(), back.len()) };
             assert!(back == data, "memory type {memory_type}");
 
@@ -83,7 +83,7 @@ fn flush_and_invalidate_in_every_host_visible_type() {
     });
 }
 
-/// What is bound overlaps with nothing: every buffer still has its own pattern after all of them were filled.
+/// No binding overlaps: every buffer still has its own pattern after all of them were filled.
 #[test]
 fn no_two_resources_share_a_byte() {
     on_each_device(|bench| {
@@ -101,7 +101,7 @@ fn no_two_resources_share_a_byte() {
         }
         let fill = |device: &ash::Device, commands| {
             for ((buffer, _), number) in &buffers {
-                // SAFETY: the buffer may be written by transfers, and its size is a multiple of 4.
+                // SAFETY: the buffer has the transfer usage, and its size is a multiple of 4.
                 unsafe {
                     device.cmd_fill_buffer(
                         commands,
@@ -155,10 +155,10 @@ fn an_image_keeps_its_texels_while_its_neighbours_are_written() {
             (vk::ImageLayout::TRANSFER_DST_OPTIMAL, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
         let record = |device: &ash::Device, commands| {
             change_layout(device, commands, image.0, (vk::ImageLayout::UNDEFINED, written));
-            // SAFETY: the image is in this layout, and the buffer has all of its texels.
+            // SAFETY: the image is in this layout, and the buffer holds all of its texels.
             unsafe { device.cmd_copy_buffer_to_image(commands, up.0, image.0, written, &region) };
             for neighbour in [&before, &after] {
-                // SAFETY: the buffer may be written by transfers.
+                // SAFETY: the buffer has the transfer usage.
                 unsafe { device.cmd_fill_buffer(commands, neighbour.0, 0, vk::WHOLE_SIZE, !0) };
             }
             change_layout(device, commands, image.0, (written, read_from));

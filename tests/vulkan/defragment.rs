@@ -1,4 +1,4 @@
-//! Buffers and images that are moved while they live; every byte is compared.
+//! Live buffers and images are moved, and every byte is compared.
 
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
@@ -8,7 +8,7 @@ use sublet::{
 use crate::on_each_context;
 use crate::support::{Context, Random, Resource, buffer_info, checksum, image_info};
 
-/// The most bytes of anything here.
+/// The largest size of a resource.
 const MOST: u64 = 64 << 10;
 const ALGORITHMS: [DefragmentationAlgorithm; 4] = [
     DefragmentationAlgorithm::Fast,
@@ -29,15 +29,14 @@ struct Stage<'a> {
     moved: u64,
 }
 
-/// On each device, `SUBLET_CASES` cycles.
+/// Runs `SUBLET_CASES` cycles on each device.
 #[test]
 fn everything_that_moves_keeps_its_bytes() {
     let cycles = std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(8_u64);
     on_each_context(|context| {
         let info =
             AllocatorCreateInfo { preferred_large_heap_block_size: 1 << 20, ..context.allocator_info() };
-        // SAFETY: the context has made instance and device for this version and these flags, and outlives the
-        // allocator.
+        // SAFETY: the context created instance and device for this version and these flags, and outlives the allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let mut stage = Stage::new(context, &allocator);
         for _ in 0..cycles {
@@ -51,7 +50,7 @@ fn everything_that_moves_keeps_its_bytes() {
         }
         let Stage { window, window_memory, .. } = stage;
         window.destroy(context);
-        // SAFETY: what was bound to it is gone.
+        // SAFETY: the resource bound to it is destroyed.
         unsafe { allocator.free_memory(window_memory) }.unwrap();
         allocator.validate();
         assert!(allocator.destroy().is_empty());
@@ -95,7 +94,7 @@ impl<'a> Stage<'a> {
         self.live.push((resource, allocation, checksum(&data)));
     }
 
-    /// The beginning of the window.
+    /// Returns the start of the window.
     fn part(&self, size: u64) -> Resource {
         match self.window {
             Resource::Buffer { buffer, .. } => Resource::Buffer { buffer, size },
@@ -106,7 +105,7 @@ impl<'a> Stage<'a> {
     fn destroy(&mut self, at: usize) {
         let (resource, allocation, _) = self.live.swap_remove(at);
         resource.destroy(self.context);
-        // SAFETY: what was bound to it is gone.
+        // SAFETY: the resource bound to it is destroyed.
         unsafe { self.allocator.free_memory(allocation) }.unwrap();
     }
 
@@ -136,12 +135,12 @@ impl<'a> Stage<'a> {
                     (0, _) => drop(moved),
                     (1, _) => moved.ignore(),
                     (_, Resource::Buffer { size, .. }) => {
-                        // SAFETY: the create-info is the one that the buffer was made with.
+                        // SAFETY: the create-info is that of the moved buffer.
                         let buffer = unsafe { moved.create_buffer(&buffer_info(size)) }.unwrap();
                         moves.push((at, moved, Resource::Buffer { buffer, size }));
                     }
                     (_, Resource::Image { side, .. }) => {
-                        // SAFETY: the create-info is the one that the image was made with.
+                        // SAFETY: the create-info is that of the moved image.
                         let image = unsafe { moved.create_image(&image_info(side)) }.unwrap();
                         moves.push((at, moved, Resource::Image { image, side }));
                     }
@@ -154,7 +153,7 @@ impl<'a> Stage<'a> {
             self.context.submit(record).unwrap();
             for (at, moved, new) in moves {
                 std::mem::replace(&mut self.live[at].0, new).destroy(self.context);
-                // SAFETY: the device is done, and what was bound to the old place is gone.
+                // SAFETY: the device is idle, and the resource bound to the old place is destroyed.
                 unsafe { moved.complete(&mut self.live[at].1) }.unwrap();
                 self.moved += 1;
             }

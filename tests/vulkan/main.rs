@@ -1,10 +1,9 @@
-//! The allocator on every Vulkan device of this machine, with the validation layer on and silent, and on every
-//! simulated device. These tests are for what only a device can tell: that it takes what the allocator gives it, and
-//! that the bytes are where they should be.
+//! The allocator on every Vulkan device of this machine, with the validation layer, and on every simulated device.
+//! These tests cover what only a device can show: it accepts the allocator's calls, and bytes are where they should be.
+//! The layer must emit no message.
 //!
-//! Without a driver or without the layer, the simulated devices are all there is, and the tests say so; with
-//! `SUBLET_REQUIRE_VULKAN=1` they fail then. `.ci/newer-driver` runs them on a second driver, with
-//! `SUBLET_REQUIRE_NEWER=1`.
+//! Without a driver or the layer, the tests use only simulated devices and print a note. With `SUBLET_REQUIRE_VULKAN=1`
+//! they fail instead. `.ci/newer-driver` runs them on a second driver, with `SUBLET_REQUIRE_NEWER=1`.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -57,17 +56,17 @@ impl Bench<'_> {
         image_info: &vk::ImageCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Image {
-        // SAFETY: the callers ask the device first whether it has such images.
+        // SAFETY: the callers check that the device supports such images.
         unsafe { self.allocator.create_image(image_info, info) }.unwrap()
     }
 
     pub(crate) fn destroy(&self, (buffer, allocation): Buffer) {
-        // SAFETY: the tests wait for all that they submit.
+        // SAFETY: the tests wait for all their submissions.
         unsafe { self.allocator.destroy_buffer(buffer, allocation) }.unwrap();
     }
 
     pub(crate) fn destroy_image(&self, (image, allocation): Image) {
-        // SAFETY: the tests wait for all that they submit.
+        // SAFETY: the tests wait for all their submissions.
         unsafe { self.allocator.destroy_image(image, allocation) }.unwrap();
     }
 
@@ -75,7 +74,7 @@ impl Bench<'_> {
     pub(crate) fn copy(&self, from: &Buffer, to: &Buffer, size: u64) {
         let region = [vk::BufferCopy::default().size(size)];
         let record = |device: &ash::Device, commands| {
-            // SAFETY: both buffers have as many bytes, and the usage for it.
+            // SAFETY: both buffers have at least as many bytes, and the transfer usage.
             unsafe { device.cmd_copy_buffer(commands, from.0, to.0, &region) };
         };
         self.context.submit(record).unwrap();
@@ -85,7 +84,7 @@ impl Bench<'_> {
         self.types_with(vk::MemoryPropertyFlags::HOST_VISIBLE)
     }
 
-    /// The memory types that have these properties, and need no feature that programs seldom enable.
+    /// Returns the memory types that have these properties and need no rarely enabled feature.
     pub(crate) fn types_with(&self, wanted: vk::MemoryPropertyFlags) -> Vec<u32> {
         let special = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD
             | vk::MemoryPropertyFlags::DEVICE_UNCACHED_AMD
@@ -101,11 +100,10 @@ impl Bench<'_> {
     }
 }
 
-/// Runs a test on every device that there is. The test frees what it makes, and nobody has a word to say against it.
+/// Runs a test on every available device. The test frees its resources, and the layer must emit no message.
 pub(crate) fn on_each_device(test: impl Fn(&Bench<'_>)) {
     on_each_context(|context| {
-        // SAFETY: the context has made instance and device for this version and these flags, and outlives the
-        // allocator.
+        // SAFETY: the context created instance and device for this version and these flags, and outlives the allocator.
         let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
         test(&Bench { context, allocator: &allocator });
         allocator.validate();
@@ -114,7 +112,7 @@ pub(crate) fn on_each_device(test: impl Fn(&Bench<'_>)) {
     });
 }
 
-/// Runs a test on every device, for tests that make allocators of their own.
+/// Runs a test on every device, for tests that create their own allocators.
 pub(crate) fn on_each_context(test: impl Fn(&Context)) {
     for profile in sim::Profile::names() {
         check(profile, Context::simulated(profile).unwrap(), &test);
@@ -123,7 +121,7 @@ pub(crate) fn on_each_context(test: impl Fn(&Context)) {
 }
 
 fn check(name: &str, context: Context, test: &impl Fn(&Context)) {
-    // The layer's messages often say why a test failed, so they are printed in either case.
+    // The layer's messages often explain a failure, so they are printed in either case.
     let outcome = catch_unwind(AssertUnwindSafe(|| test(&context)));
     let messages = context.finish();
     if let Err(panic) = outcome {
@@ -133,14 +131,14 @@ fn check(name: &str, context: Context, test: &impl Fn(&Context)) {
     assert!(messages.is_empty(), "{name} says: {messages:#?}");
 }
 
-/// Keeps the drivers loaded for as long as the process runs. Some do not survive being loaded and unloaded again and
-/// again, or by several threads at once.
+/// Keeps the drivers loaded until the process ends. Some crash if they are loaded and unloaded repeatedly, or by
+/// several threads at once.
 fn keep_drivers() {
     static KEPT: Once = Once::new();
     KEPT.call_once(|| Context::on_driver(0, false).map_or((), std::mem::forget));
 }
 
-/// Opens each physical device that a driver has, validated.
+/// Opens each physical device of each driver with validation.
 pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
     keep_drivers();
     let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
@@ -160,14 +158,14 @@ pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
     }
 }
 
-/// The other tests require silence, which means something only if the layer would speak.
+/// The other tests expect no messages, which proves something only if the layer is active.
 #[test]
 fn the_validation_layer_is_heard() {
     on_each_driver(|name, context| {
         let nothing = vk::BufferCreateInfo::default();
-        // SAFETY: none: a buffer of no size is the mistake that the layer has to find. Drivers survive it.
+        // SAFETY: a buffer of zero bytes is invalid on purpose, and the layer must report it. Drivers tolerate it.
         if let Ok(buffer) = unsafe { context.device().create_buffer(&nothing, None) } {
-            // SAFETY: nobody uses it.
+            // SAFETY: the device does not use it.
             unsafe { context.device().destroy_buffer(buffer, None) };
         }
         let messages = context.messages();
@@ -176,7 +174,7 @@ fn the_validation_layer_is_heard() {
             "{name}: {messages:?}"
         );
         let memory = vk::MemoryAllocateInfo::default().allocation_size(4096);
-        // SAFETY: the create-info is valid; that the memory is never freed is the mistake.
+        // SAFETY: the create-info is valid. The missing free is the error to report.
         let _leaked = unsafe { context.device().allocate_memory(&memory, None) }.unwrap();
         let messages = context.finish();
         assert!(

@@ -1,7 +1,7 @@
-//! Features that only newer drivers have: priorities that change, pages of a sparse buffer, usages in a chain.
+//! Features of newer drivers only: changing priorities, sparse buffer pages, usages in a chain.
 //!
-//! As everywhere, a driver that lacks something is passed over. With `SUBLET_REQUIRE_NEWER=1` it must have all
-//! features, so that these tests, and those of descriptors, cannot skip the driver that was installed for them.
+//! As in other tests, a driver that lacks a feature is skipped. With `SUBLET_REQUIRE_NEWER=1` it must have all of them,
+//! so that these tests and those of descriptors cannot skip the driver that was installed for them.
 
 use ash::vk;
 use sublet::descriptor::DescriptorFeatures;
@@ -81,12 +81,12 @@ fn priorities_change_while_memory_lives() {
         bench.allocator.set_allocation_priority(&shared.1, 1.0).unwrap_err();
         bench.destroy(dedicated);
         bench.destroy(shared);
-        // SAFETY: nothing is in it, and no thread uses it.
+        // SAFETY: the pool is empty, and no thread uses it.
         unsafe { bench.allocator.destroy_pool(pool) }.unwrap();
     });
 }
 
-/// Pages that are far apart in a buffer lie wherever there is room in blocks, and keep what is written into them.
+/// The pages of a sparse buffer lie anywhere in the blocks, and keep the bytes written to them.
 #[test]
 fn pages_of_a_sparse_buffer_keep_their_bytes() {
     on_each_device(|bench| {
@@ -107,7 +107,7 @@ fn sparse(bench: &Bench<'_>) {
     let whole = unsafe { device.get_buffer_memory_requirements(buffer) };
     let page = vk::MemoryRequirements { size: whole.alignment, ..whole };
     let count = (whole.size / page.size) as usize;
-    // Something lies between the pages, so that they are not one range by accident.
+    // A buffer between the pages, so that they are not contiguous by chance.
     let auto = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     let mut pages = bench.allocator.allocate_memory_pages(&vec![page; count / 2], &[auto]).unwrap();
     let between = bench.buffer(100, usage, &AllocationCreateInfo::new(MemoryUsage::AutoPreferDevice));
@@ -126,9 +126,9 @@ fn sparse(bench: &Bench<'_>) {
         .collect();
     let of_buffer = [vk::SparseBufferMemoryBindInfo::default().buffer(buffer).binds(&binds)];
     let bind = vk::BindSparseInfo::default().buffer_binds(&of_buffer);
-    // SAFETY: buffer and memory are live, and the places are whole pages of either.
+    // SAFETY: buffer and memory are live, and the ranges are whole pages of both.
     unsafe { device.queue_bind_sparse(bench.context.queue(), &[bind], vk::Fence::null()) }.unwrap();
-    // SAFETY: the queue is this thread's.
+    // SAFETY: only this thread uses the queue.
     unsafe { device.queue_wait_idle(bench.context.queue()) }.unwrap();
 
     let data = Random::new(4).bytes(6_000);
@@ -142,7 +142,7 @@ fn sparse(bench: &Bench<'_>) {
         let there = [vk::BufferCopy::default().dst_offset(at).size(size)];
         let back = [vk::BufferCopy::default().src_offset(at).size(size)];
         let record = |device: &ash::Device, commands| {
-            // SAFETY: the buffers have as many bytes, all of them bound, and the usage for it.
+            // SAFETY: the ranges are inside the buffers and bound, and the buffers have the transfer usage.
             unsafe { device.cmd_copy_buffer(commands, up.0, buffer, &there) };
         };
         bench.context.submit(record).unwrap();
@@ -154,23 +154,23 @@ fn sparse(bench: &Bench<'_>) {
         let mut read = vec![0; data.len()];
         bench.allocator.copy_from_allocation(&down.1, 0, &mut read).unwrap();
         assert!(read == data, "at {at}");
-        // The next round must not find this one's bytes.
+        // Clears the bytes, so that the next round cannot find them.
         let zero = |device: &ash::Device, commands| {
-            // SAFETY: the buffer has the usage for it.
+            // SAFETY: the buffer has the transfer usage.
             unsafe { device.cmd_fill_buffer(commands, down.0, 0, vk::WHOLE_SIZE, 0) };
         };
         bench.context.submit(zero).unwrap();
     }
-    // SAFETY: all that was submitted was waited for.
+    // SAFETY: all submissions were waited for.
     unsafe { device.destroy_buffer(buffer, None) };
     for allocation in pages {
-        // SAFETY: the buffer is gone.
+        // SAFETY: the buffer is destroyed.
         unsafe { bench.allocator.free_memory(allocation) }.unwrap();
     }
     [up, down, between].into_iter().for_each(|buffer| bench.destroy(buffer));
 }
 
-/// Where maintenance5 is there, the usage in the chain counts, and the one in the create-info does not.
+/// With maintenance5, the usage in the chain replaces that in the create-info.
 #[test]
 fn a_usage_in_the_chain_chooses_the_memory() {
     on_each_device(|bench| {
@@ -183,7 +183,7 @@ fn a_usage_in_the_chain_chooses_the_memory() {
         for usage in usages {
             let mut chained = vk::BufferUsageFlags2CreateInfoKHR::default().usage(usage);
             let buffer_info = vk::BufferCreateInfo::default().size(70_000).push_next(&mut chained);
-            // SAFETY: the create-info is valid: the chain has the usage.
+            // SAFETY: the create-info is valid, and its chain has the usage.
             let (buffer, allocation) = unsafe { bench.allocator.create_buffer(&buffer_info, &info) }.unwrap();
             let legacy = vk::BufferUsageFlags::from_raw(u32::try_from(usage.as_raw()).unwrap());
             let plain = bench.buffer(70_000, legacy, &info);

@@ -1,4 +1,4 @@
-//! Custom pools, in all the modes of the linear one.
+//! Custom pools, with all modes of the linear algorithm.
 
 use ash::vk;
 use sublet::{
@@ -11,7 +11,7 @@ use crate::{Bench, Buffer, on_each_device};
 
 const BLOCK: u64 = 1 << 20;
 
-/// A pool for storage buffers.
+/// Creates a pool for storage buffers.
 fn pool(bench: &Bench<'_>, change: impl FnOnce(&mut PoolCreateInfo<'_>)) -> Pool {
     let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -31,7 +31,7 @@ fn take(bench: &Bench<'_>, pool: &Pool, size: u64, flags: Flags) -> Result<Buffe
 }
 
 fn close(bench: &Bench<'_>, pool: Pool) {
-    // SAFETY: the device uses nothing of it.
+    // SAFETY: the device does not use its memory.
     let leaks = unsafe { bench.allocator.destroy_pool(pool) }.unwrap();
     assert!(leaks.is_empty(), "{leaks:?}");
 }

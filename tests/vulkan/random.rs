@@ -8,7 +8,7 @@ use crate::{Bench, Buffer, Image, on_each_device};
 
 const OPERATIONS: u32 = 10_000;
 
-/// What lives in a random program.
+/// A live resource of a random program.
 enum Live {
     /// Mapped, with the number in its first bytes.
     Host(Buffer, u64),
@@ -22,7 +22,7 @@ fn ten_thousand_random_operations() {
         let mut random = Random::new(6);
         let mut live = Vec::new();
         for number in 0..u64::from(OPERATIONS) {
-            // Grows and shrinks in waves, so that blocks come and go.
+            // The count grows and shrinks in waves, so that blocks come and go.
             let growing = (number / 1_000) % 2 == 0;
             if live.is_empty() || (random.within(0..100) < if growing { 60 } else { 40 } && live.len() < 400)
             {
@@ -70,7 +70,7 @@ fn create(bench: &Bench<'_>, random: &mut Random, number: u64) -> Live {
                 vk::BufferUsageFlags::UNIFORM_BUFFER,
                 &info(Flags::HOST_ACCESS_RANDOM | Flags::MAPPED),
             );
-            // Both ends are marked: nothing is shorter than two marks.
+            // Both ends are marked. The size is at least that of two marks.
             bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, 0).unwrap();
             bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, size - 8).unwrap();
             buffer.1.set_user_data(size);
@@ -80,7 +80,7 @@ fn create(bench: &Bench<'_>, random: &mut Random, number: u64) -> Live {
     }
 }
 
-/// An alignment of 1 to 2,048 that depends on the number.
+/// Returns an alignment exponent from 0 to 11 that depends on the number.
 fn random_bits(number: u64) -> u32 {
     (number % 12) as u32
 }

@@ -72,7 +72,7 @@ fn images_of_many_kinds_beside_buffers() {
                 assert_eq!(allocation.offset() % needs.alignment, 0);
                 assert_ne!(needs.memory_type_bits & (1 << allocation.memory_type_index()), 0);
                 images.push((image, allocation));
-                // In between, so that the two kinds meet wherever they may.
+                // Between the images, so that the two kinds are adjacent wherever possible.
                 buffers.push(bench.buffer(1_000, vk::BufferUsageFlags::STORAGE_BUFFER, &auto));
             }
         }
@@ -83,8 +83,8 @@ fn images_of_many_kinds_beside_buffers() {
     });
 }
 
-/// A single request above `maxMemoryAllocationSize` is the driver's to answer. Layers from 2025 on report it, and this is
-/// the only test that may hear of it.
+/// The driver decides about a single request above `maxMemoryAllocationSize`. Layers from 2025 on report it, and only
+/// this test accepts that message.
 #[test]
 fn more_than_one_allocation_may_have() {
     on_each_device(|bench| {
@@ -98,7 +98,7 @@ fn more_than_one_allocation_may_have() {
         match bench.allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()) {
             Ok(allocation) => {
                 assert!(allocation.is_dedicated());
-                // SAFETY: nothing was ever bound to it.
+                // SAFETY: nothing was bound to it.
                 unsafe { bench.allocator.free_memory(allocation) }.unwrap();
             }
             Err(error) => assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error}"),
@@ -109,7 +109,7 @@ fn more_than_one_allocation_may_have() {
     });
 }
 
-/// An image that every device has.
+/// An image that every device supports.
 pub(crate) fn plain(side: u32) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -142,9 +142,9 @@ fn kinds_of_images() -> Vec<vk::ImageCreateInfo<'static>> {
     ]
 }
 
-/// Whether the device has images like this.
+/// Returns true if the device supports such images.
 fn has(context: &Context, info: &vk::ImageCreateInfo<'_>) -> bool {
-    // SAFETY: the physical device is of the instance.
+    // SAFETY: the physical device belongs to the instance.
     let limits = unsafe {
         context.instance().get_physical_device_image_format_properties(
             context.physical_device(),
@@ -181,8 +181,8 @@ fn dedicated_memory() {
             }
             assert_ne!(buffer.1.memory(), image.1.memory());
             if let Some(gpu) = bench.context.gpu() {
-                // Memory that several resources may share is not told of one of them. Before 1.1 the driver is told
-                // nothing.
+                // Memory that several resources may share is not dedicated to one of them. In Vulkan 1.0 the chain has
+                // no dedicated structure.
                 let told = flags.is_empty() && bench.context.api_version() >= vk::API_VERSION_1_1;
                 let memory = gpu.memory_info(buffer.1.memory()).unwrap();
                 assert_eq!(memory.dedicated_buffer == buffer.0, told, "{memory:?}");
@@ -201,7 +201,7 @@ fn lazily_allocated_attachments_where_there_are_some() {
         let info = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
         let transient = plain(256)
             .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSIENT_ATTACHMENT);
-        // SAFETY: every device has such images.
+        // SAFETY: every device supports such images.
         let created = unsafe { bench.allocator.create_image(&transient, &info) };
         let lazy = bench.types_with(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
         match created {
@@ -255,14 +255,14 @@ fn several_buffers_bound_to_one_allocation() {
         };
         let allocation = bench.allocator.allocate_memory(&all, &info).unwrap();
         for (&buffer, index) in buffers.iter().zip(0..) {
-            // SAFETY: the buffer is not bound, and each place is aligned and large enough.
+            // SAFETY: the buffer is not bound, and each range is aligned and large enough.
             unsafe { bench.allocator.bind_buffer_memory(&allocation, stride * index, buffer) }.unwrap();
         }
         for buffer in buffers {
-            // SAFETY: nobody uses it.
+            // SAFETY: the device does not use it.
             unsafe { device.destroy_buffer(buffer, None) };
         }
-        // SAFETY: the buffers are gone.
+        // SAFETY: the buffers are destroyed.
         unsafe { bench.allocator.free_memory(allocation) }.unwrap();
     });
 }
@@ -276,14 +276,14 @@ fn memory_for_a_resource_that_the_program_created() {
         let image = unsafe { device.create_image(&plain(128), None) }.unwrap();
         // SAFETY: the image is live, and not disjoint.
         let allocation = unsafe { bench.allocator.allocate_memory_for_image(image, &gpu_only) }.unwrap();
-        // SAFETY: the memory is for this image, which is not bound yet.
+        // SAFETY: the memory was allocated for this image, which is not bound.
         unsafe { bench.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
         bench.destroy_image((image, allocation));
 
         let later =
             AllocationCreateInfo { flags: Flags::DONT_BIND, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
         let (buffer, allocation) = bench.buffer(100, vk::BufferUsageFlags::INDEX_BUFFER, &later);
-        // SAFETY: the memory is for this buffer, which is not bound yet: the layer would report a second bind.
+        // SAFETY: the memory was allocated for this buffer, which is not bound: the layer would report a second bind.
         unsafe { bench.allocator.bind_buffer_memory(&allocation, 0, buffer) }.unwrap();
         bench.destroy((buffer, allocation));
     });

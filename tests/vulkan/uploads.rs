@@ -1,4 +1,4 @@
-//! Uploads, in every memory type that the host can write: frames in flight, and the bytes that the device has copied.
+//! Uploads in every host-visible memory type: frames in flight, and the bytes that the device copied.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const FRAMES: usize = 12;
 /// Bytes that each frame uploads.
 const PER_FRAME: usize = 6000;
 
-/// Uploads a few pieces in each frame, has the device copy them, and compares.
+/// Uploads a few pieces in each frame, lets the device copy them, and compares the copies.
 fn frames(
     bench: &Bench<'_>,
     mut record: impl FnMut(&Clock, sublet::retire::Ticket, &[&[u8]]) -> Vec<Upload>,
@@ -42,7 +42,7 @@ fn frames(
         let submitted = frames.submit(|device, commands| {
             for upload in &uploads {
                 let region = [upload.copy_to(at)];
-                // SAFETY: both buffers have as many bytes, and live until the frame is waited for.
+                // SAFETY: both buffers have at least as many bytes, and live until the frame is waited for.
                 unsafe { device.cmd_copy_buffer(commands, upload.buffer, target.0, &region) };
                 at += upload.size;
             }
@@ -65,9 +65,9 @@ fn the_device_reads_what_was_uploaded() {
                 vk::BufferCreateInfo::default().size(4096).usage(UploadArenaCreateInfo::default().usage);
             // SAFETY: the create-info is valid.
             let buffer = unsafe { bench.context.device().create_buffer(&sample, None) }.unwrap();
-            // SAFETY: it was made just now.
+            // SAFETY: the buffer is live.
             let needed = unsafe { bench.context.device().get_buffer_memory_requirements(buffer) };
-            // SAFETY: nobody uses it.
+            // SAFETY: the device does not use it.
             unsafe { bench.context.device().destroy_buffer(buffer, None) };
             needed.memory_type_bits
         };
@@ -82,7 +82,7 @@ fn the_device_reads_what_was_uploaded() {
                     share_pages,
                     ..Default::default()
                 };
-                // SAFETY: the usages need nothing enabled; a frame is waited for before its slot is used again.
+                // SAFETY: the usages need no feature, and a frame is waited for before its slot is reused.
                 let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
                 frames(bench, |clock, ticket, pieces| {
                     arena.collect(clock).unwrap();
@@ -101,7 +101,7 @@ fn the_device_reads_what_was_uploaded() {
     });
 }
 
-/// With addresses where there are any, and in the memory of the arena's own choice.
+/// Arenas choose the memory themselves, with device addresses if the device has them.
 #[test]
 fn arenas_choose_their_memory() {
     on_each_device(|bench| {
@@ -110,7 +110,7 @@ fn arenas_choose_their_memory() {
         for memory in [UploadMemory::Auto, UploadMemory::PreferDevice, UploadMemory::PreferHost] {
             let info =
                 UploadArenaCreateInfo { memory, device_address, pages_per_block: 3, ..Default::default() };
-            // SAFETY: the usages need nothing enabled, and nothing is submitted.
+            // SAFETY: the usages need no feature, and nothing is submitted.
             let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
             for size in [100_000, 2 << 20, 3 << 20] {
                 let upload = arena.write(&vec![1; size], arena.alignments().any).unwrap();

@@ -1,4 +1,4 @@
-//! What a binder binds: by sets, by pushing, and in descriptor buffers.
+//! Bindings of a binder: by sets, by push descriptors, and in descriptor buffers.
 
 use ash::vk;
 use sublet::Allocator;
@@ -22,7 +22,8 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
         data.set_task(task, [task + 5, 0, 0, 0]);
     }
     let info = DescriptorDeviceCreateInfo { model, ..bench.context.descriptor_info() };
-    // SAFETY: the context has made instance and device with what its info says, and outlives what is made from it.
+    // SAFETY: the context created instance and device as its info states, and outlives the objects created from the
+    // value.
     let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
     let set = add_layout(bench.context, flags);
     let pipeline = match model {
@@ -31,10 +32,11 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
     };
     let compute =
         Compute::from_spirv(bench.context, &compile(ADD).unwrap(), &[set.handle()], pipeline).unwrap();
-    // SAFETY: the layout was made from this one set layout, and both outlive the value.
+    // SAFETY: the pipeline layout was created from this set layout, and both outlive the value.
     let layout =
         unsafe { PipelineLayoutInfo::new(&device, compute.layout, std::slice::from_ref(&set), &[]) }.unwrap();
-    // SAFETY: the allocator is of the device; each commit is used by the recording whose ticket is flushed next.
+    // SAFETY: the allocator belongs to the device, and each commit is used by the recording whose ticket is flushed
+    // next.
     let mut binder = unsafe { Binder::new(&device, bench.allocator, &BinderCreateInfo::default()) }.unwrap();
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
@@ -44,7 +46,7 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
         let mut flushed = Ok(());
         let record = |vulkan: &ash::Device, commands: vk::CommandBuffer| {
             let point = vk::PipelineBindPoint::COMPUTE;
-            // SAFETY: the pipeline is one for compute.
+            // SAFETY: it is a compute pipeline.
             unsafe { vulkan.cmd_bind_pipeline(commands, point, compute.pipeline) };
             binder.set_layout(BindPoint::Compute, &layout).unwrap();
             for task in 0..TASKS {
@@ -52,10 +54,9 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
                 for (binding, descriptor) in (0..).zip(wanted) {
                     binder.stage(BindPoint::Compute, 0, binding, 0, &[descriptor]).unwrap();
                 }
-                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in
-                // it.
+                // SAFETY: the buffer is live, the command buffer is being recorded, and nothing else is bound in it.
                 unsafe { binder.commit(commands, BindPoint::Compute) }.unwrap();
-                // SAFETY: all that the pipeline needs is bound.
+                // SAFETY: everything that the pipeline needs is bound.
                 unsafe { vulkan.cmd_dispatch(commands, 1, 1, 1) };
             }
             show_to_host(vulkan, commands);
@@ -69,7 +70,7 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
         }
         binder.validate();
     }
-    // SAFETY: every submission was waited for.
+    // SAFETY: all submissions were waited for.
     unsafe { binder.destroy() };
     drop(layout);
     drop(compute);
@@ -125,7 +126,7 @@ fn what_is_staged_is_pushed_beside_descriptor_buffers() {
     });
 }
 
-/// As the shader of [`ADD`], with the array to read out of a heap: the task says where.
+/// Like the shader [`ADD`], but reads the array from a heap. The task holds its index.
 const ADD_FROM_HEAP: &str = "
 enable wgpu_binding_array;
 struct Task { add: u32, source: u32, b: u32, c: u32 }
@@ -139,7 +140,7 @@ fn main(@builtin(local_invocation_index) at: u32) {
     target_[at] = heap[task.source].values[at] + task.add;
 }";
 
-/// A heap of storage buffers, and how it is staged.
+/// Runs with a heap of storage buffers, and with the function that stages it.
 fn beside_heap<S: HeapStore>(
     bench: &Bench<'_>,
     device: &DescriptorDevice,
@@ -161,7 +162,7 @@ fn beside_heap<S: HeapStore>(
     let mut data = Data::new(bench, 8);
     let range = heap.allocate(8).unwrap();
     for array in 0..8 {
-        // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
+        // SAFETY: the buffer is live, and no shader reads newly allocated slots.
         unsafe { heap.write(range.id(), array, &Descriptor::StorageBuffer(data.source(array))) }.unwrap();
         data.set_task(array, [array + 5, range.index((array * 3) % 8).unwrap(), 0, 0]);
     }
@@ -180,9 +181,10 @@ fn beside_heap<S: HeapStore>(
     let handles = [set.handle(), heap_layout.handle()];
     let compute = Compute::from_spirv(bench.context, &code, &handles, pipeline).unwrap();
     let layouts = [set.clone(), heap_layout.clone()];
-    // SAFETY: the layout was made from these two, and all of it outlives the value.
+    // SAFETY: the pipeline layout was created from these two, and all of them outlive the value.
     let layout = unsafe { PipelineLayoutInfo::new(device, compute.layout, &layouts, &[]) }.unwrap();
-    // SAFETY: the allocator is of the device; each commit is used by the recording whose ticket is flushed next.
+    // SAFETY: the allocator belongs to the device, and each commit is used by the recording whose ticket is flushed
+    // next.
     let mut binder = unsafe { Binder::new(device, bench.allocator, &BinderCreateInfo::default()) }.unwrap();
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
@@ -191,7 +193,7 @@ fn beside_heap<S: HeapStore>(
         binder.collect(&clock).unwrap();
         let mut flushed = Ok(());
         let record = |vulkan: &ash::Device, commands: vk::CommandBuffer| {
-            // SAFETY: the pipeline is one for compute.
+            // SAFETY: it is a compute pipeline.
             unsafe { vulkan.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, compute.pipeline) };
             binder.set_layout(BindPoint::Compute, &layout).unwrap();
             stage(&mut binder);
@@ -199,10 +201,9 @@ fn beside_heap<S: HeapStore>(
                 for (binding, descriptor) in (0..).zip(add_descriptors(&data, task, 0, task)) {
                     binder.stage(BindPoint::Compute, 0, binding, 0, &[descriptor]).unwrap();
                 }
-                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in
-                // it.
+                // SAFETY: the buffer is live, the command buffer is being recorded, and nothing else is bound in it.
                 unsafe { binder.commit(commands, BindPoint::Compute) }.unwrap();
-                // SAFETY: all that the pipeline needs is bound.
+                // SAFETY: everything that the pipeline needs is bound.
                 unsafe { vulkan.cmd_dispatch(commands, 1, 1, 1) };
             }
             show_to_host(vulkan, commands);
@@ -215,7 +216,7 @@ fn beside_heap<S: HeapStore>(
             data.expect(task, (task * 3) % 8, task + 5);
         }
     }
-    // SAFETY: every submission was waited for.
+    // SAFETY: all submissions were waited for.
     unsafe { binder.destroy() };
     drop(layout);
     drop(compute);
@@ -235,7 +236,8 @@ fn heap_info() -> HeapCreateInfo<'static> {
 
 fn device_with(bench: &Bench<'_>, model: BindingModel) -> DescriptorDevice {
     let info = DescriptorDeviceCreateInfo { model, ..bench.context.descriptor_info() };
-    // SAFETY: the context has made instance and device with what its info says, and outlives what is made from it.
+    // SAFETY: the context created instance and device as its info states, and outlives the objects created from the
+    // value.
     unsafe { DescriptorDevice::new(&info) }.unwrap()
 }
 
@@ -251,7 +253,7 @@ fn a_heap_on_one_set_is_bound_beside_what_is_staged() {
                 beside_heap(bench, &device, &heap, &layout, |binder| {
                     binder.stage_set(BindPoint::Compute, 1, set).unwrap();
                 });
-                // SAFETY: every submission was waited for.
+                // SAFETY: all submissions were waited for.
                 unsafe { heap.into_store().destroy() };
             }
             Err(CreateHeapError::Unsupported { missing }) => {
@@ -276,7 +278,7 @@ fn a_heap_in_a_descriptor_buffer_is_bound_beside_what_is_staged() {
         beside_heap(bench, &device, &heap, &layout, |binder| {
             binder.stage_buffer(BindPoint::Compute, 1, &buffer, 0).unwrap();
         });
-        // SAFETY: every submission was waited for.
+        // SAFETY: all submissions were waited for.
         unsafe { heap.into_store().destroy() };
     });
 }

@@ -1,4 +1,4 @@
-//! Heaps: one array of descriptors, on each store that the device can have.
+//! Heaps: one array of descriptors, in each store that the device supports.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -13,8 +13,8 @@ use crate::{Bench, on_each_device};
 
 const SLOTS: u32 = 6;
 
-/// As the shader of [`super::ADD`], through a heap of arrays: the task is in slot 0, the array to write in slot 1, and
-/// the task says where the array to read is.
+/// Like the shader [`super::ADD`], through a heap of arrays. Slot 0 has the task, slot 1 the array to write, and the
+/// task holds the index of the array to read.
 const ADD_IN_HEAP: &str = "
 enable wgpu_binding_array;
 struct Numbers { values: array<u32, 64> }
@@ -49,7 +49,7 @@ fn info(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     }
 }
 
-/// The shader, with storage buffers at this binding.
+/// Returns the shader, with storage buffers at this binding.
 fn shader(arrays: u32) -> Vec<u32> {
     const DECORATE: u32 = 71;
     const BINDING: u32 = 33;
@@ -68,7 +68,7 @@ fn shader(arrays: u32) -> Vec<u32> {
 /// Binds a heap for the round of this number.
 type Bind<'a, S> = &'a dyn Fn(&DescriptorHeap<S>, u32, vk::CommandBuffer, vk::PipelineLayout);
 
-/// A heap with what binds it.
+/// A heap, and the function that binds it.
 struct Bound<'a, S> {
     heap: &'a DescriptorHeap<S>,
     layout: vk::DescriptorSetLayout,
@@ -78,7 +78,7 @@ struct Bound<'a, S> {
     bind: Bind<'a, S>,
 }
 
-/// Round after round, with descriptors that are written while those of the round before are not collected yet.
+/// In each round, descriptors are written while those of the previous round are not yet collected.
 fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
     simulate(bench.context, bound.arrays);
     let heap = bound.heap;
@@ -86,10 +86,10 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         Compute::from_spirv(bench.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
-    // The slots that the shader knows; they stay.
+    // The slots with fixed indices in the shader.
     let fixed = heap.allocate(2).unwrap();
     assert_eq!(fixed.first(), 0);
-    // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
+    // SAFETY: the buffer is live, and no shader reads newly allocated slots.
     unsafe { heap.write(fixed.id(), 0, &Descriptor::StorageBuffer(data.task_as_array(0))) }.unwrap();
     // SAFETY: as above.
     unsafe { heap.write(fixed.id(), 1, &Descriptor::StorageBuffer(data.target(0))) }.unwrap();
@@ -105,10 +105,10 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         data.set_task(0, [round + 1, range.index(second).unwrap(), 0, 0]);
         let ticket = clock.open(lane);
         let record = |device: &ash::Device, commands: vk::CommandBuffer| {
-            // SAFETY: the pipeline is one for compute.
+            // SAFETY: it is a compute pipeline.
             unsafe { device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, compute.pipeline) };
             (bound.bind)(heap, round, commands, compute.layout);
-            // SAFETY: all is bound.
+            // SAFETY: everything that the pipeline needs is bound.
             unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
             show_to_host(device, commands);
         };
@@ -116,7 +116,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         clock.submit(ticket, u64::from(round) + 1).unwrap();
         let source = if second == 1 { sources[1] } else { sources[0] };
         data.expect(0, source, round + 1);
-        // Retired a round later: two ranges are live while the third is not there yet.
+        // Ranges are retired one round later, so two are live until the third is allocated.
         if let Some((ticket, range)) = last.replace((ticket, range)) {
             // SAFETY: no later recording uses it.
             unsafe { heap.retire(ticket, range) }.unwrap();
@@ -135,7 +135,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
     assert_eq!(heap.statistics().free, SLOTS);
 }
 
-/// On one set that is written while it is bound; with an array for each type, and with one for all.
+/// One set that is written while it is bound, with one array for each type and with one for all.
 #[test]
 fn a_heap_on_one_set_shows_shaders_what_was_written() {
     on_each_device(|bench| {
@@ -164,14 +164,14 @@ fn a_heap_on_one_set_shows_shaders_what_was_written() {
                 },
             };
             rounds(bench, &mut data, &bound);
-            // SAFETY: every submission was waited for.
+            // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();
         }
     });
 }
 
-/// On a copy of the set for each frame: every device can do that.
+/// A copy of the set for each frame, which every device supports.
 #[test]
 fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
     on_each_device(|bench| {
@@ -195,13 +195,13 @@ fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
             },
         };
         rounds(bench, &mut data, &bound);
-        // SAFETY: every submission was waited for.
+        // SAFETY: all submissions were waited for.
         unsafe { heap.into_store().destroy() };
         data.destroy();
     });
 }
 
-/// In a descriptor buffer.
+/// A descriptor buffer.
 #[test]
 fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
     on_each_device(|bench| {
@@ -235,7 +235,7 @@ fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
                 },
             };
             rounds(bench, &mut data, &bound);
-            // SAFETY: every submission was waited for.
+            // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();
         }

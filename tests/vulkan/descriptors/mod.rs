@@ -1,5 +1,5 @@
-//! Descriptors as shaders see them: sets, heaps and what a binder binds, each read through by a compute shader whose
-//! results are compared.
+//! Descriptors as shaders see them: sets, heaps and binders. A compute shader reads through each of them, and the tests
+//! compare its results.
 
 mod binder;
 mod heaps;
@@ -12,13 +12,13 @@ use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, M
 use crate::Bench;
 use crate::support::Context;
 
-/// Numbers of an array, as the shaders have it.
+/// Elements of an array in the shaders.
 pub(super) const NUMBERS: u64 = 64;
-/// Bytes between two tasks, and between two arrays: a multiple of every alignment that descriptors have.
+/// Bytes between two tasks and between two arrays: a multiple of every descriptor alignment.
 const STEP: u64 = 256;
 const _: () = assert!(STEP == NUMBERS * 4);
 
-/// A buffer of the host's with tasks, arrays to read and arrays to write, as many of each.
+/// A host-visible buffer with equal numbers of tasks, arrays to read and arrays to write.
 pub(super) struct Data<'a> {
     bench: &'a Bench<'a>,
     buffer: vk::Buffer,
@@ -28,7 +28,7 @@ pub(super) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// Array `i` of those to read has the numbers `1000 i`, `1000 i + 1`, ...; the others are zero.
+    /// Array `i` to read contains `1000 i`, `1000 i + 1`, ... and the arrays to write contain zeros.
     pub(super) fn new(bench: &'a Bench<'a>, count: u32) -> Self {
         let addresses = bench.descriptor_features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS);
         let mut usage = vk::BufferUsageFlags::UNIFORM_BUFFER | vk::BufferUsageFlags::STORAGE_BUFFER;
@@ -41,7 +41,7 @@ impl<'a> Data<'a> {
         };
         let (buffer, memory) = bench.buffer(u64::from(count) * STEP * 3, usage, &host);
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-        // SAFETY: the buffer is live, has memory, and was made with the usage for it.
+        // SAFETY: the buffer is live and bound, and has the usage for addresses.
         let address = addresses.then(|| unsafe { bench.context.device().get_buffer_device_address(&info) });
         let mut data = Self { bench, buffer, memory, address, count };
         for array in 0..count {
@@ -62,7 +62,7 @@ impl<'a> Data<'a> {
         self.address.map_or(piece, |address| piece.with_buffer_address(address))
     }
 
-    /// Says what a task is: four numbers for the shader.
+    /// Sets the four words of a task.
     pub(super) fn set_task(&mut self, task: u32, words: [u32; 4]) {
         self.put(u64::from(task) * STEP, &words);
     }
@@ -71,7 +71,7 @@ impl<'a> Data<'a> {
         self.piece(u64::from(task) * STEP, 16)
     }
 
-    /// The same with the bytes of an array, of which the first are the task's.
+    /// The same with the size of an array. The task is at its start.
     pub(super) fn task_as_array(&self, task: u32) -> BufferDescriptor {
         self.piece(u64::from(task) * STEP, STEP)
     }
@@ -84,7 +84,7 @@ impl<'a> Data<'a> {
         self.piece(u64::from(2 * self.count + array) * STEP, STEP)
     }
 
-    /// Array `target` has what the source has, plus `add`; and is cleared for the next time.
+    /// Checks that array `target` equals the source plus `add`, and clears it for the next check.
     pub(super) fn expect(&mut self, target: u32, source: u32, add: u32) {
         let mut bytes = [0; 256];
         let offset = self.target(target).offset;
@@ -107,7 +107,8 @@ impl Bench<'_> {
     }
 
     pub(super) fn descriptor_device(&self) -> DescriptorDevice {
-        // SAFETY: the context has made instance and device with what its info says, and outlives what is made from it.
+        // SAFETY: the context created instance and device as its info states, and outlives the objects created from the
+        // value.
         unsafe { DescriptorDevice::new(&self.context.descriptor_info()) }.unwrap()
     }
 }
@@ -135,7 +136,7 @@ pub(super) fn simulate_add(context: &Context) {
     });
 }
 
-/// The layout of that set. Destroyed by hand, with [`destroy_layout`].
+/// Creates the layout of that set. The test destroys it with [`destroy_layout`].
 pub(super) fn add_layout(context: &Context, flags: vk::DescriptorSetLayoutCreateFlags) -> SetLayout {
     let bindings = [
         vk::DescriptorType::UNIFORM_BUFFER,
@@ -153,18 +154,18 @@ pub(super) fn add_layout(context: &Context, flags: vk::DescriptorSetLayoutCreate
         })
         .collect();
     let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
-    // SAFETY: the create-info is valid; the callers ask for flags that are enabled.
+    // SAFETY: the create-info is valid, and the callers pass only flags that are enabled.
     let handle = unsafe { context.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
+    // SAFETY: the layout was created from this create-info.
     unsafe { SetLayout::new(handle, &info) }.unwrap()
 }
 
 pub(super) fn destroy_layout(context: &Context, layout: &SetLayout) {
-    // SAFETY: the tests have destroyed what uses it.
+    // SAFETY: the tests have destroyed the objects that use it.
     unsafe { context.device().destroy_descriptor_set_layout(layout.handle(), None) };
 }
 
-/// The three descriptors of a task's set.
+/// Returns the three descriptors of a task's set.
 pub(super) fn add_descriptors(data: &Data<'_>, task: u32, source: u32, target: u32) -> [Descriptor; 3] {
     [
         Descriptor::UniformBuffer(data.task(task)),
@@ -173,7 +174,7 @@ pub(super) fn add_descriptors(data: &Data<'_>, task: u32, source: u32, target: u
     ]
 }
 
-/// Makes what shaders wrote visible to the host.
+/// Makes shader writes visible to the host.
 pub(super) fn show_to_host(device: &ash::Device, commands: vk::CommandBuffer) {
     let visible = vk::MemoryBarrier::default()
         .src_access_mask(vk::AccessFlags::SHADER_WRITE)

@@ -1,4 +1,4 @@
-//! Sets that live for a frame, and sets that stay.
+//! Sets for one frame, and persistent sets.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -13,7 +13,7 @@ use crate::{Bench, on_each_device};
 
 const TASKS: u32 = 40;
 
-/// Writes a set by the plain call, so that what is tested is where the set came from.
+/// Writes a set with `vkUpdateDescriptorSets`, so that the test depends only on the origin of the set.
 fn write(context: &Context, set: vk::DescriptorSet, descriptors: &[Descriptor]) {
     for (binding, descriptor) in (0..).zip(descriptors) {
         let (Descriptor::UniformBuffer(buffer) | Descriptor::StorageBuffer(buffer)) = descriptor else {
@@ -31,14 +31,14 @@ fn write(context: &Context, set: vk::DescriptorSet, descriptors: &[Descriptor]) 
     }
 }
 
-/// A dispatch for each set.
+/// Runs a dispatch for each set.
 fn run(bench: &Bench<'_>, compute: &Compute<'_>, sets: &[vk::DescriptorSet]) {
     let point = vk::PipelineBindPoint::COMPUTE;
     let record = |device: &ash::Device, commands: vk::CommandBuffer| {
-        // SAFETY: the pipeline is one for compute.
+        // SAFETY: it is a compute pipeline.
         unsafe { device.cmd_bind_pipeline(commands, point, compute.pipeline) };
         for &set in sets {
-            // SAFETY: the set is of the layout.
+            // SAFETY: the set has this layout.
             unsafe { device.cmd_bind_descriptor_sets(commands, point, compute.layout, 0, &[set], &[]) };
             // SAFETY: pipeline and set are bound.
             unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
@@ -90,7 +90,7 @@ fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
             }
         }
         assert!(transient.statistics().resets > 5, "sets came again out of pools that were reset");
-        // SAFETY: every submission was waited for.
+        // SAFETY: all submissions were waited for.
         unsafe { transient.destroy() };
         drop(compute);
         destroy_layout(bench.context, &layout);
@@ -108,7 +108,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
         let lane = clock.add_lane().unwrap();
         let mut live = Vec::new();
         for round in 0..8 {
-            // Every task has a set; of those that have one already, every third gets another.
+            // In the first round every task gets a set. Later, every third task gets another.
             for task in 0..TASKS {
                 let at = usize::try_from(task).unwrap();
                 if round != 0 && task % 3 != round % 3 {
@@ -141,7 +141,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
             allocator.validate();
         }
         for (set, _) in live {
-            // SAFETY: every submission was waited for.
+            // SAFETY: all submissions were waited for.
             unsafe { allocator.free(set) }.unwrap();
         }
         // SAFETY: the device is idle.
