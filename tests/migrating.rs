@@ -180,7 +180,7 @@ fn counterparts_are_found_by_their_old_names() {
             // A published package does not contain the tracker.
             Some(_) if tracker.is_empty() => continue,
             Some(path) => (&tracker, path),
-            None => (&own, new.split_once("](crate::").unwrap().1.split(')').next().unwrap()),
+            None => (&own, quoted(&new).next().unwrap()),
         };
         let known = items.get(item(path)).unwrap_or_else(|| panic!("there is no {path}: {new}"));
         for name in quoted(&old) {

@@ -34,6 +34,29 @@
 //! `compact` on resources that move by themselves. The first two are what Direct3D 12 programs call a resource state
 //! tracker, a command queue and a command list.
 
+/// The names by which the pages link to items.
+#[cfg(doc)]
+mod names {
+    pub(super) use crate::allocation::*;
+    pub(super) use crate::allocator::*;
+    pub(super) use crate::create_info::*;
+    pub(super) use crate::defragment::*;
+    pub(super) use crate::descriptor::*;
+    pub(super) use crate::device::*;
+    pub(super) use crate::error::*;
+    pub(super) use crate::metadata::*;
+    pub(super) use crate::pool::*;
+    pub(super) use crate::retire::*;
+    pub(super) use crate::statistics::*;
+    #[cfg(feature = "trace")]
+    pub(super) use crate::trace::Trace;
+    pub(super) use crate::upload::*;
+    pub(super) use crate::vector::*;
+    pub(super) use crate::virtual_block::*;
+}
+#[cfg(doc)]
+use names::*;
+
 #[doc = include_str!("start.md")]
 pub mod start {}
 
@@ -78,6 +101,9 @@ pub mod debugging {}
 pub mod migrating {}
 
 #[doc = include_str!("c.md")]
+#[doc = "\n```c"]
+#[doc = include_str!("../../examples/c/buffer.c")]
+#[doc = "```"]
 pub mod c {}
 
 #[cfg_attr(

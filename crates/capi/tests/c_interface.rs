@@ -196,10 +196,8 @@ fn can_compile() -> bool {
 
 /// `.ci/c` builds and runs it as the chapter describes.
 #[test]
-fn the_book_shows_the_first_program_as_it_is() {
+fn the_first_program_of_the_book_compiles_as_c11() {
     let file = root().join("examples/c/buffer.c");
-    let chapter = fs::read_to_string(root().join("src/guide/c.md")).unwrap();
-    assert!(chapter.contains(&format!("```c\n{}```", fs::read_to_string(&file).unwrap())));
     if can_compile() {
         let mut compiler = Language::C11.compiler();
         compiler.arg("-pedantic").arg("-I").arg(root().join("include")).arg("-fsyntax-only").arg(&file);
