@@ -27,7 +27,6 @@
 // The traits and types below are the contract; the engines are in the other files.
 
 mod buddy;
-pub mod check;
 mod chunks;
 mod counted;
 mod engine;

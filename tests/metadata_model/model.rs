@@ -1,9 +1,9 @@
-//! The library's own [`Shadow`], with the order of what is live, the twin's keys, and keys that were freed.
+//! The shadow of an engine: which units of which region are used by whom. It is told what the engine answered, and
+//! panics where that cannot be.
 
 use std::collections::BTreeMap;
 
-use sublet::metadata::check::{Shadow, ShadowChunk};
-use sublet::metadata::{Key, RegionId, Span, Tag};
+use sublet::metadata::{Chunk, Key, RangeMetadata, RegionId, Span, Tag, Usage};
 
 /// A live allocation.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +52,6 @@ pub(crate) struct Model {
     pub(crate) live: Vec<Live>,
     /// Keys that were freed, and the twin's for the same.
     pub(crate) freed: Vec<(Key, Key)>,
-    /// Holds the engine to what it granted.
-    pub(crate) shadow: Shadow,
 }
 
 impl Model {
@@ -87,7 +85,6 @@ impl Model {
     }
 
     pub(crate) fn add_region(&mut self, id: RegionId, capacity: u64) {
-        self.shadow.add_region(id, capacity);
         let region = Some(Region { capacity, used: BTreeMap::new() });
         if id.0 as usize == self.regions.len() {
             self.regions.push(region);
@@ -97,14 +94,22 @@ impl Model {
     }
 
     pub(crate) fn remove_region(&mut self, id: RegionId) {
-        self.shadow.remove_region(id);
+        assert!(self.region(id).used.is_empty(), "{id:?} is not empty");
         self.regions[id.0 as usize] = None;
     }
 
     pub(crate) fn insert(&mut self, live: Live) {
-        let Live { key, region, offset, size, asked, tag, .. } = live;
-        self.shadow.insert(ShadowChunk { key, span: Span { region, offset, size }, asked, tag });
-        self.region_mut(region).used.insert(offset, live);
+        let Live { region, offset, size, asked, .. } = live;
+        let Region { capacity, used } = self.region_mut(region);
+        assert!(size >= asked && asked != 0, "{live:?} is less than was asked for");
+        assert!(offset < *capacity && size <= *capacity - offset, "{live:?} is outside");
+        if let Some((_, before)) = used.range(..=offset).next_back() {
+            assert!(before.offset + before.size <= offset, "{live:?} overlaps {before:?}");
+        }
+        if let Some((_, behind)) = used.range(offset..).next() {
+            assert!(offset + size <= behind.offset, "{live:?} overlaps {behind:?}");
+        }
+        used.insert(offset, live);
         let known = |other: &Key| *other == live.key;
         assert!(!self.live.iter().any(|other| known(&other.key)), "{live:?}: the key is in use");
         assert!(!self.freed.iter().any(|(key, _)| known(key)), "{live:?}: the key was in use before");
@@ -114,9 +119,44 @@ impl Model {
     pub(crate) fn remove(&mut self, key: Key) -> Live {
         let at = self.live.iter().position(|live| live.key == key).expect("the key is live");
         let live = self.live.remove(at);
-        self.shadow.remove(key);
         self.region_mut(live.region).used.remove(&live.offset);
         self.freed.push((live.key, live.twin_key));
         live
+    }
+
+    /// What the sums of a region have to be.
+    fn usage(region: &Region) -> Usage {
+        let mut usage = Usage { capacity: region.capacity, ..Usage::default() };
+        for live in region.used.values() {
+            usage.used_chunks += 1;
+            usage.used += live.size;
+            usage.rounding += live.size - live.asked;
+        }
+        usage
+    }
+
+    /// Panics if the engine shows anything else: chunks that do not tile their region, keys, tags, sums.
+    pub(crate) fn compare(&self, engine: &impl RangeMetadata) {
+        engine.validate();
+        for (id, region) in self.present() {
+            assert_eq!(engine.region_usage(id), Self::usage(region), "usage of {id:?}");
+            let (mut used, mut end) = (region.used.values(), 0);
+            engine.walk(id, &mut |Chunk { offset, size, used: is_used }| {
+                assert_eq!(offset, end, "{id:?}: the chunks do not tile it");
+                assert_ne!(size, 0, "{id:?}: an empty chunk at {offset}");
+                end = offset + size;
+                if let Some((key, tag)) = is_used {
+                    let live = used.next().unwrap_or_else(|| panic!("{id:?}: {key:?} is not used"));
+                    let shown = (offset, size, key, tag);
+                    assert_eq!(shown, (live.offset, live.size, live.key, live.tag), "{id:?}");
+                    let span = Span { region: id, offset, size };
+                    assert_eq!((engine.span(key), engine.tag(key)), (Ok(span), Ok(tag)), "{key:?}");
+                }
+            });
+            assert_eq!(end, region.capacity, "{id:?}: the chunks do not tile it");
+            assert!(used.next().is_none(), "{id:?}: a used chunk is not shown");
+        }
+        let sum = self.present().map(|(_, region)| Self::usage(region)).sum();
+        assert_eq!(engine.usage(), sum, "usage");
     }
 }

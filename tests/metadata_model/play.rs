@@ -74,6 +74,12 @@ impl<S: Subject> Player<S> {
             Operation::AllocateAt { gap, skipped, size, plus, behind, tag } => {
                 self.allocate_at(gap, (skipped, size, plus), behind, tag);
             }
+            Operation::AllocateOutside { closed, size, alignment, strategy } => {
+                let (size, alignment) = (self.size(size).max(1), self.alignment(alignment));
+                if let Some(closed) = self.model.pick_region(closed) {
+                    self.allocate_outside(closed, &Request { strategy, ..Request::new(size, alignment) });
+                }
+            }
             Operation::Free(pick) => self.free(pick),
             Operation::Bad(kind) => self.bad_key(kind),
         }
@@ -116,8 +122,9 @@ impl<S: Subject> Player<S> {
     }
 
     fn add_region(&mut self, capacity: u64) {
-        let expected = if capacity == 0 || capacity > self.setup.max_capacity {
-            Err(RegionError::Capacity { capacity, max: self.setup.max_capacity })
+        let max = self.setup.max_capacity;
+        let expected = if capacity == 0 || capacity > max {
+            Err(RegionError::Capacity { capacity, max })
         } else if self.model.capacity() + u128::from(capacity) > u128::from(u64::MAX)
             || u64::from(self.model.next_region().0) >= S::max_regions(&self.setup)
         {
@@ -164,6 +171,29 @@ impl<S: Subject> Player<S> {
             self.model.remove(key);
         }
         self.rules.reset(id);
+    }
+
+    /// On copies: the rules do not know what trying closed regions leaves behind.
+    fn allocate_outside(&mut self, closed: RegionId, request: &Request) {
+        // Some engines fill the closed region with such requests.
+        if self.model.region(closed).capacity / request.size > 200 {
+            return;
+        }
+        let mut copy = self.engine.clone();
+        let result = copy.allocate_outside(request, &|region| region == closed);
+        let mut without = self.engine.clone();
+        without.discard(closed);
+        let expected = without.allocate(request).map(|(_, span)| span);
+        assert_eq!(result.map(|(_, span)| span), expected, "{request:?} outside of {closed:?}");
+        let mut model = self.model.clone();
+        if let Ok((key, Span { region, offset, size })) = result {
+            assert_ne!(region, closed, "{request:?}: it is closed");
+            assert_eq!(offset % request.alignment.get(), 0, "{request:?}: {offset} is not aligned");
+            let (asked, tag) = (request.size, request.tag);
+            model.insert(Live { key, twin_key: key, region, offset, size, asked, tag });
+        }
+        model.compare(&copy);
+        self.see("outside", if result.is_ok() { "granted" } else { "refused" });
     }
 
     fn allocate(&mut self, request: &Request) {
@@ -350,7 +380,7 @@ impl<S: Subject> Player<S> {
     }
 
     fn compare(&self) {
-        self.model.shadow.compare(&self.engine);
+        self.model.compare(&self.engine);
         for (id, _) in self.model.present().filter(|_| S::JOINS_ALL) {
             let mut after_free = false;
             self.engine.walk(id, &mut |chunk| {

@@ -42,6 +42,13 @@ pub(crate) enum Operation {
         behind: i8,
         tag: Tag,
     },
+    /// With one region closed.
+    AllocateOutside {
+        closed: u8,
+        size: Size,
+        alignment: WantedAlignment,
+        strategy: Placement,
+    },
     Free(Pick),
     /// Keys that are not live.
     Bad(BadKind),
@@ -206,11 +213,11 @@ fn operation(style: Style, max: u64) -> impl Strategy<Value = Operation> {
             Operation::Allocate { size, alignment, strategy, upper, tag }
         });
     let skipped = prop_oneof![2 => Just(0), 2 => any::<u8>()];
-    let size = prop_oneof![1 => Just(255), 3 => any::<u8>()];
+    let part = prop_oneof![1 => Just(255), 3 => any::<u8>()];
     let plus = prop_oneof![8 => Just(0_i8), 1 => -1..=1_i8];
     let behind = prop_oneof![9 => Just(0_i8), 1 => 1..=2_i8];
     let at_tag = any::<u32>().prop_map(Tag);
-    let at = (any::<u8>(), skipped, size, plus, behind, at_tag).prop_map(
+    let at = (any::<u8>(), skipped, part, plus, behind, at_tag).prop_map(
         |(gap, skipped, size, plus, behind, tag)| Operation::AllocateAt {
             gap,
             skipped,
@@ -229,6 +236,9 @@ fn operation(style: Style, max: u64) -> impl Strategy<Value = Operation> {
     prop_oneof![
         30 => allocate,
         6 => at,
+        3 => (any::<u8>(), size(), alignment(), placement()).prop_map(|(closed, size, alignment, strategy)| {
+            Operation::AllocateOutside { closed, size, alignment, strategy }
+        }),
         16 => pick.prop_map(Operation::Free),
         3 => bad.prop_map(Operation::Bad),
         3 => capacity(max).prop_map(Operation::AddRegion),

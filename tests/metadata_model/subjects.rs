@@ -137,6 +137,7 @@ impl Subject for LinearMany {
         ("many regions", "granted"),
         ("back in a region", "granted"),
         ("back in a region", "NoSpace"),
+        ("outside", "granted"),
     ];
 
     fn engine(setup: &Setup) -> Linear {
@@ -346,7 +347,7 @@ impl Subject for BuddySubject {
     type Rules = BuddyRules;
     const JOINS_ALL: bool = false;
     const SEEN: &'static [(&'static str, &'static str)] =
-        &[("any", "granted"), ("any", "NoSpace"), ("any", "UpperUnsupported")];
+        &[("any", "granted"), ("any", "NoSpace"), ("any", "UpperUnsupported"), ("outside", "granted")];
 
     fn engine(setup: &Setup) -> Buddy {
         Buddy::new(setup.max_capacity, setup.smallest)
@@ -468,6 +469,7 @@ impl<const EXACT: bool> Subject for TlsfSubject<EXACT> {
         ("at", "in an empty region"),
         ("at", "refused"),
         ("at", "not behind that"),
+        ("outside", "granted"),
     ];
 
     fn engine(setup: &Setup) -> Tlsf {
@@ -498,6 +500,8 @@ pub(crate) struct TlsfRules<const EXACT: bool> {
     sliver: u64,
 }
 
+/// Before it refuses a request, the engine looks at so many chunks that might do.
+const LAST_LOOKS: usize = 1024;
 /// Every search of the engine looks at so many chunks at least, so that with no more free ones it misses none.
 const ALL_LOOKS: usize = 32;
 /// The same for the comparison of sizes.
@@ -605,7 +609,9 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
             {
                 Expect::At(lowest.region, lowest.offset)
             }
-            Some(_) if few && fits.iter().any(|fit| fit.is_sure) => Expect::Somewhere,
+            Some(_) if Self::gaps(model) <= LAST_LOOKS && fits.iter().any(|fit| fit.is_sure) => {
+                Expect::Somewhere
+            }
             Some(_) if fits.iter().any(|fit| Self::is_large(request, fit)) => Expect::Somewhere,
             Some(_) => Expect::Either,
         }
@@ -688,7 +694,7 @@ impl Subject for TlsfSlabs {
             let start = u128::from(place.offset).next_multiple_of(u128::from(request.alignment.get()));
             start + u128::from(request.size) <= u128::from(place.offset) + u128::from(place.size)
         };
-        request.size != 0 && free.len() <= ALL_LOOKS && free.iter().any(fits)
+        request.size != 0 && free.len() <= LAST_LOOKS && free.iter().any(fits)
     }
 }
 

@@ -89,6 +89,9 @@ fn the_engine_does_as_a_list_of_grants_does() {
         let mut engine = Counted::new();
         let mut shadow: Vec<Option<Shadow>> = Vec::new();
         let mut gone: Vec<Key> = Vec::new();
+        let mut other = Counted::new();
+        other.add_region(&capacity(1, [1, 1, 1])).unwrap();
+        let (foreign, _) = other.allocate(&CountedRequest::new([1, 1, 1])).unwrap();
         for _ in 0..300 {
             let live: Vec<usize> = (0..shadow.len()).filter(|&at| shadow[at].is_some()).collect();
             if live.is_empty() || random.u32(..20) == 0 {
@@ -139,7 +142,9 @@ fn the_engine_does_as_a_list_of_grants_does() {
                     let need = [(); 3].map(|()| random.u32(..20));
                     let expected = shadow.iter().position(|it| it.as_ref().is_some_and(|it| it.fits(&need)));
                     let tag = Tag(random.u32(..));
+                    let before = format!("{engine:?}");
                     let got = engine.allocate(&CountedRequest { counts: need, tag });
+                    assert!(got.is_ok() || before == format!("{engine:?}"), "failure changed something");
                     let region = expected.map(|at| RegionId(narrow(at)));
                     assert_eq!(got.map(|(_, span)| span.region).ok(), region, "the lowest that it fits");
                     if let (Some(at), Ok((key, _))) = (expected, got) {
@@ -158,11 +163,18 @@ fn the_engine_does_as_a_list_of_grants_does() {
                 }
             }
             engine.validate();
-            if let Some(&key) = gone.get(random.usize(..gone.len().max(1))) {
+            for key in gone.get(random.usize(..gone.len().max(1))).copied().into_iter().chain([foreign]) {
+                let before = format!("{engine:?}");
                 assert_eq!((engine.free(key), engine.span(key)), (Err(BadKey), Err(BadKey)));
+                assert_eq!(engine.tag(key), Err(BadKey));
+                assert_eq!(before, format!("{engine:?}"), "failure changed something");
             }
+            let mut sum = Usage::default();
             for (at, region) in shadow.iter().enumerate() {
                 let Some(region) = region else { continue };
+                let of_region = engine.region_usage(RegionId(narrow(at)));
+                assert_eq!(of_region.used_chunks, widen(region.grants.len()));
+                sum = [sum, of_region].into_iter().sum();
                 let usage = engine.region_counts(RegionId(narrow(at)));
                 assert_eq!(index(usage.grants), region.grants.len());
                 assert_eq!(usage.sealed, region.sealed);
@@ -176,6 +188,7 @@ fn the_engine_does_as_a_list_of_grants_does() {
                 let keyed = region.grants.iter().filter_map(|&(key, counts)| Some((key?.0, counts)));
                 assert_eq!(keys, keyed.collect());
             }
+            assert_eq!(engine.usage(), sum);
         }
     }
 }

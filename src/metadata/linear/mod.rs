@@ -555,12 +555,20 @@ impl Metadata for Linear {
         allocate_elsewhere(self, request, is_closed)
     }
 
-    /// A region in the middle of the stack grants nothing anyway. The current one stays current, and is filled.
+    /// Removes an empty region. One in the middle of the stack grants nothing anyway. The current one stays current, and
+    /// is filled: a ring up to its end, and then before its oldest allocation.
     fn discard(&mut self, region: RegionId) {
-        let room = self.region(region).room();
-        if self.current() == region && room > 0 {
+        if self.remove_region(region).is_ok() || self.current() != region {
+            return;
+        }
+        loop {
+            let found = self.region(region);
+            let room = if self.many { found.room() } else { found.room_or_wrap(&self.pages) };
+            if room == 0 {
+                return;
+            }
             let filled = self.allocate(&Request::new(room, Alignment::ONE));
-            debug_assert!(filled.is_ok_and(|(_, span)| span.region == region), "there is as much room");
+            assert!(filled.is_ok_and(|(_, span)| span.region == region), "there is as much room");
         }
     }
 

@@ -1,10 +1,10 @@
-//! Tests of the parts against naive versions of them, of the whole against a shadow model that knows every unit, and
-//! of what the documentation promises in numbers.
+//! Tests of the parts against naive versions of them, and of what the documentation promises in numbers.
+//! `tests/metadata_model` tests the whole against a shadow model that knows every unit.
 
 mod at;
 mod bins;
 mod damage;
-mod model;
+mod min_offset;
 mod promises;
 mod slabs;
 mod slack;
