@@ -1,9 +1,8 @@
-//! What a whole allocator costs by itself: on a device whose calls do nothing, so that only the library's own work
-//! shows.
+//! Measures a whole allocator on a device whose calls do nothing, so that only the library's own work counts.
 //!
 //! `cargo bench --bench allocator`. Times are for one pair of allocate and free (or create and destroy). Sizes are
-//! log-uniform from 256 bytes to 1 MiB; "usual" alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2 %, "mixed" at
-//! 25 % each. The lists of operations are made beforehand from fixed seeds, and every run checks its end state.
+//! log-uniform from 256 bytes to 1 MiB. "Usual" alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2 %; "mixed"
+//! ones are at 25 % each. The operations are generated in advance from fixed seeds, and every run checks its end state.
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -25,7 +24,7 @@ fn main() {
 const SEED: u64 = 0x5eed;
 const PAIRS: usize = 100_000;
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same operations.
 struct Random(fastrand::Rng);
 
 impl Random {
@@ -124,7 +123,7 @@ fn churn_mixed(bencher: Bencher<'_, '_>, live: usize) {
     churn(bencher, &allocator(&gpu), live, Alignments::Mixed);
 }
 
-/// As `churn_usual`, but each allocation has a name.
+/// Same as `churn_usual`, but each allocation has a name.
 #[divan::bench(args = [10_000])]
 fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
@@ -135,7 +134,7 @@ fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
     churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
 }
 
-/// A map of everything that lives.
+/// Creates a map of everything live.
 #[divan::bench(args = [1_000, 100_000])]
 fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
@@ -153,7 +152,7 @@ fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
     assert_eq!(live_count(&allocator), 0);
 }
 
-/// A frame: 1,000 small allocations from a linear pool, freed in the order in which they were made.
+/// A frame: 1,000 small allocations from a linear pool, freed in the order of allocation.
 #[divan::bench(args = [Algorithm::Linear, Algorithm::Tlsf])]
 fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
     const COUNT: usize = 1_000;
@@ -185,7 +184,7 @@ fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
     assert!(leaks.is_ok_and(|leaks| leaks.is_empty()));
 }
 
-/// A buffer with its memory: create, requirements, allocate, bind; destroy, free.
+/// A buffer with its memory: create, query requirements, allocate, bind; then destroy and free.
 #[divan::bench]
 fn create_and_destroy_buffer(bencher: Bencher<'_, '_>) {
     const COUNT: usize = 1_000;

@@ -1,8 +1,8 @@
-//! What binding descriptors costs above the driver.
+//! Measures the cost of binding descriptors, without the driver.
 //!
-//! `cargo bench --bench descriptor_binder`. The driver's functions for descriptors do nothing. A set has 9 descriptors:
-//! three uniform buffers, two storage buffers, four textures. One item is one draw: what changes is staged, and
-//! committed. Each run checks its end state by closing the device, which reports what is left.
+//! `cargo bench --bench descriptor_binder`. The driver's descriptor functions do nothing. A set has 9 descriptors:
+//! three uniform buffers, two storage buffers, four textures. One item is one draw, which stages its changes and
+//! commits them. Each run checks its end state by closing the device, which reports leaks.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 
 #[path = "../tests/descriptors_binder/quiet.rs"]
@@ -15,7 +15,7 @@ use sublet::descriptor::BindPoint;
 use sublet::retire::Clock;
 
 const POINT: BindPoint = BindPoint::Compute;
-/// Draws of one recording.
+/// Draws per recording.
 const DRAWS: u64 = 256;
 
 fn main() {
@@ -50,13 +50,13 @@ fn stage_all(quiet: &mut Quiet, which: u64) {
     quiet.binder.stage(POINT, 0, 2, 0, &textures).unwrap();
 }
 
-/// All nine descriptors of the set are others.
+/// All nine descriptors of the set change.
 #[divan::bench(args = [Way::Sets, Way::Push, Way::Buffer])]
 fn nine_changed(bencher: Bencher<'_, '_>, way: Way) {
     record(bencher, way, |quiet, number| stage_all(quiet, black_box(1 + number % 2)));
 }
 
-/// One of nine.
+/// One of nine descriptors changes.
 #[divan::bench(args = [Way::Sets, Way::Push, Way::Buffer])]
 fn one_of_nine_changed(bencher: Bencher<'_, '_>, way: Way) {
     let others = [1, 2].map(|which| descriptors(which).0);
@@ -66,7 +66,7 @@ fn one_of_nine_changed(bencher: Bencher<'_, '_>, way: Way) {
     });
 }
 
-/// All nine are staged as they were.
+/// All nine descriptors are staged without a change.
 #[divan::bench(args = [Way::Sets, Way::Push, Way::Buffer])]
 fn nine_staged_as_they_were(bencher: Bencher<'_, '_>, way: Way) {
     record(bencher, way, |quiet, _| stage_all(quiet, black_box(1)));

@@ -1,6 +1,6 @@
-//! What ranges of descriptor heaps cost, and what it costs to write a descriptor into one.
+//! Measures the allocation of ranges in descriptor heaps, and writing a descriptor to a range.
 //!
-//! `cargo bench --bench descriptor_heap`. The device's calls do nothing (`NullGpu`), or are not timed: this is the
+//! `cargo bench --bench descriptor_heap`. The device's calls do nothing (`NullGpu`) or are not timed, so this is the
 //! library's own share. Each run checks its end state.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 
@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A store that is nothing.
+/// A store without contents.
 struct Nothing;
 
 impl HeapStore for Nothing {
@@ -32,11 +32,10 @@ impl HeapStore for Nothing {
     }
 }
 
-/// Ranges of a frame.
+/// Ranges per frame.
 const RANGES: usize = 256;
 
-/// Three frames in flight, in each of which ranges of 1 to `most` slots come and go, in a heap that holds 4,096 others
-/// in between.
+/// Three frames in flight. Each allocates and retires ranges of 1 to `most` slots between 4,096 live ranges.
 #[divan::bench(args = [1, 8])]
 fn allocate_retire_collect(bencher: Bencher<'_, '_>, most: u32) {
     let heap = DescriptorHeap::new(Nothing);
@@ -104,7 +103,7 @@ fn transient(bencher: Bencher<'_, '_>, count: u32) {
     assert_eq!(heap.statistics().free, 65_536);
 }
 
-/// One descriptor into a set: what is around `vkUpdateDescriptorSets`.
+/// Writes one descriptor to a set: the cost around `vkUpdateDescriptorSets`.
 #[divan::bench]
 fn write_set(bencher: Bencher<'_, '_>) {
     let gpu = NullGpu::new(Profile::by_name("nvidia-h200").unwrap());
@@ -115,7 +114,7 @@ fn write_set(bencher: Bencher<'_, '_>) {
         gpu.api_version(),
     );
     info.features = DescriptorFeatures::UPDATE_AFTER_BIND;
-    // SAFETY: the device outlives what is made from it.
+    // SAFETY: the device outlives everything made from it.
     let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
     let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default()).unwrap());
     let range = heap.allocate(256).unwrap();
@@ -130,11 +129,11 @@ fn write_set(bencher: Bencher<'_, '_>) {
     unsafe { heap.into_store().destroy() };
 }
 
-/// One descriptor out of host memory into a descriptor buffer, of ranges of 256.
+/// Copies one descriptor from host memory to a descriptor buffer, in ranges of 256.
 #[divan::bench]
 fn copy_bytes(bencher: Bencher<'_, '_>) {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
-    // SAFETY: the device outlives what is made from it.
+    // SAFETY: the device outlives everything made from it.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
     // SAFETY: as above.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -158,7 +157,7 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
     unsafe { gpu.device().destroy_sampler(sampler, None) };
 }
 
-/// Freeing a slot between two free ones, of which there are few or many: as long in either case.
+/// Frees a slot between two free ones, among few or many slots. The time must be the same.
 #[divan::bench(args = [256, 65_536], sample_count = 20, sample_size = 1)]
 fn free_and_join(bencher: Bencher<'_, '_>, slots: u32) {
     let fragmented = || {

@@ -1,8 +1,8 @@
-//! What a persistent set costs beside the calls that a program without an allocator makes. The device's calls do
-//! nothing, so that only the allocator's own work shows.
+//! Compares a persistent set with the calls of a program without an allocator. The device's calls do nothing, so that
+//! only the allocator's own work counts.
 //!
-//! Run with `cargo bench --bench descriptor_sets`; as a test of itself with `cargo test --benches`. One item is one
-//! pair of allocate and free. The state in the end is asserted.
+//! Run with `cargo bench --bench descriptor_sets`, or as a test with `cargo test --benches`. One item is one pair of
+//! allocate and free. Each run checks its end state.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "every handle is of a device whose calls do nothing")]
 
@@ -36,7 +36,7 @@ impl Kit {
         Self { gpu, device }
     }
 
-    /// A material: one uniform buffer and four textures.
+    /// The layout of a material: one uniform buffer and four textures.
     fn layout(&self) -> SetLayout {
         let of = |number, kind, count| {
             vk::DescriptorSetLayoutBinding::default()
@@ -59,13 +59,13 @@ impl Kit {
     }
 }
 
-/// Which of the live sets goes next.
+/// Returns the order in which live sets are freed.
 fn places(live: usize) -> Vec<usize> {
     let mut rng = fastrand::Rng::with_seed(1);
     (0..PAIRS).map(|_| rng.usize(..live)).collect()
 }
 
-/// One is freed, one allocated: `layouts` layouts with the same counts take turns.
+/// Frees one set and allocates another. `layouts` layouts with the same counts take turns.
 #[divan::bench(args = [(100, 1), (10_000, 1), (10_000, 4)])]
 fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
     let kit = Kit::new();
@@ -86,7 +86,7 @@ fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
     assert_eq!(unsafe { sets.destroy() }, []);
 }
 
-/// One is retired and one allocated; all that waits is collected once in 64.
+/// Retires one set and allocates another. Every 64th pair collects all pending sets.
 #[divan::bench]
 fn retire_and_collect(bencher: Bencher<'_, '_>) {
     let kit = Kit::new();
@@ -113,7 +113,7 @@ fn retire_and_collect(bencher: Bencher<'_, '_>) {
     assert_eq!(unsafe { sets.destroy() }.len(), 1);
 }
 
-/// 256 sets with one call, and freed one by one.
+/// Allocates 256 sets with one call, and frees them one by one.
 #[divan::bench]
 fn batches(bencher: Bencher<'_, '_>) {
     let kit = Kit::new();
@@ -130,7 +130,7 @@ fn batches(bencher: Bencher<'_, '_>) {
     assert_eq!(unsafe { sets.destroy() }, []);
 }
 
-/// The name of a set is looked up.
+/// Looks up a set by its name.
 #[divan::bench]
 fn look_up(bencher: Bencher<'_, '_>) {
     let kit = Kit::new();
@@ -145,7 +145,7 @@ fn look_up(bencher: Bencher<'_, '_>) {
     assert_eq!(unsafe { sets.destroy() }.len(), 1);
 }
 
-/// The driver alone: one pool that is large enough, and nobody who counts.
+/// The driver alone: one pool that is large enough, without any tracking.
 #[divan::bench]
 fn driver(bencher: Bencher<'_, '_>) {
     let kit = Kit::new();

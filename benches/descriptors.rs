@@ -1,9 +1,9 @@
-//! What sets cost beyond the driver's own call. The device's calls do nothing, so that everything that is measured is
-//! overhead.
+//! Measures the overhead of transient sets over the driver's own call. The device's calls do nothing, so all of the
+//! time is overhead.
 //!
 //! `cargo bench --bench descriptors`. Times are for one set. `driver` calls `vkAllocateDescriptorSets` through the
-//! function pointer, as a program without any library would; `transient` allocates from transient sets. `alone` never
-//! resets; `with_reset` has recordings of 1,000 sets, and gives their pools back after each.
+//! function pointer, as a program without a library does. `transient` allocates from transient sets. `alone` never
+//! resets. `with_reset` has recordings of 1,000 sets, and resets their pools after each.
 #![allow(clippy::unwrap_used, reason = "a benchmark that meets the unexpected is to fail")]
 
 use ash::vk;
@@ -16,7 +16,7 @@ use sublet::descriptor::{
 use sublet::retire::Clock;
 use sublet::sim::{NullGpu, profiles::Profile};
 
-/// Sets of one recording.
+/// Sets per recording.
 const SETS: u32 = 1000;
 
 fn main() {
@@ -38,7 +38,7 @@ impl Rig {
             gpu.physical_device(),
             gpu.api_version(),
         );
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive everything made from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let kinds = [(vk::DescriptorType::UNIFORM_BUFFER, 2), (vk::DescriptorType::SAMPLED_IMAGE, 7)];
         let bindings: Vec<_> = (0..)
@@ -54,7 +54,7 @@ impl Rig {
         Self { gpu, device, layout }
     }
 
-    /// Sets of one recording, as a program without any library allocates them.
+    /// Allocates the sets of one recording without a library.
     fn raw_sets(&self) {
         let (function, device) =
             (self.gpu.device().fp_v1_0().allocate_descriptor_sets, self.gpu.device().handle());
@@ -67,7 +67,7 @@ impl Rig {
         }
     }
 
-    /// One pool that does not end while it is measured.
+    /// Returns sets with one pool that does not run out during the measurement.
     fn endless(&self) -> TransientSets {
         let counts = DescriptorCounts::new()
             .with(DescriptorKind::UniformBuffer, u32::MAX)
@@ -79,7 +79,7 @@ impl Rig {
 }
 
 /// # Safety
-/// The function is the device's.
+/// The function belongs to the device.
 unsafe fn raw_allocate(
     function: vk::PFN_vkAllocateDescriptorSets,
     device: vk::Device,
@@ -146,7 +146,7 @@ fn with_reset_transient(bencher: Bencher<'_, '_>) {
         clock.completed(lane, value);
         sets.collect(&clock).unwrap();
     });
-    // The pools of the first recording and what replaced them, however many recordings there were.
+    // The pools of the first recording and their replacements, for any number of recordings.
     assert!(sets.statistics().pools <= 8, "{:?}", sets.statistics());
     // SAFETY: the device is idle.
     unsafe { sets.destroy() };

@@ -1,15 +1,15 @@
-//! Tlsf alone: no memory, no lock, no driver.
+//! Measures the TLSF engine alone: no memory, no lock, no driver.
 //!
-//! Run with `cargo bench --bench engines`; as a test of itself with `cargo test --benches`. The lists of operations are
-//! made beforehand from fixed seeds, and every run checks its end state. One item is one pair of allocate and free.
+//! Run with `cargo bench --bench engines`, or as a test with `cargo test --benches`. The operations are generated in
+//! advance from fixed seeds, and every run checks its end state. One item is one pair of allocate and free.
 //!
-//! Sizes are log-uniform, octave by octave, 256 to 1,048,575 units. Alignments are 16, 256, 4096 and 65536 at 40, 50, 8
-//! and 2 percent (usual), or at 25 percent each (mixed). Drivers report sizes that are multiples of the alignment, so
-//! the sizes are rounded up to that. `odd` sizes are not: they leave two slivers around each allocation, which is the
-//! most work.
+//! Sizes are log-uniform by octave, 256 to 1,048,575 units. Alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2
+//! percent (usual), or at 25 percent each (mixed). Drivers report sizes that are multiples of the alignment, so sizes
+//! are rounded up to it. `odd` sizes are not: they leave slack on both sides of each allocation, which is the most
+//! work.
 //!
-//! Other figures are printed first: what is reserved for what is live at the peak, the engine's host memory for each
-//! allocation, and the latencies of single calls.
+//! A table comes first: reserved units per live unit at the peak, the engine's host memory per allocation, and the
+//! latencies of single calls.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
 use std::fmt;
@@ -21,7 +21,7 @@ use sublet::metadata::{Alignment, Key, Metadata, Request, Strategy, Tlsf};
 
 const MIB: u64 = 1 << 20;
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same operations.
 struct Random(fastrand::Rng);
 
 impl Random {
@@ -37,7 +37,7 @@ impl Random {
         self.0.usize(..bound)
     }
 
-    /// Each power of two is as likely as the others, and within one all sizes are.
+    /// Returns a size: uniform over powers of two, and uniform within each.
     fn size(&mut self) -> u64 {
         let octave = 1 << (8 + self.below(12));
         octave + self.below(octave)
@@ -59,7 +59,7 @@ impl Random {
 enum Alignments {
     Usual,
     Mixed,
-    /// As usual, with sizes that are no multiples of them.
+    /// Usual alignments, with sizes that are not multiples of them.
     Odd,
 }
 
@@ -67,7 +67,7 @@ fn aligned(alignment: u64) -> Alignment {
     Alignment::new(alignment).expect("a power of two")
 }
 
-/// `live` allocations; in each pair a random one is freed and a new one is made.
+/// `live` allocations. Each pair frees a random one and allocates a new one.
 #[derive(Clone, Copy)]
 struct Churn {
     live: usize,
@@ -81,14 +81,14 @@ impl fmt::Display for Churn {
     }
 }
 
-/// A warm engine, and what to do with it.
+/// A warm engine and its operations.
 struct Play {
     tlsf: Tlsf,
     keys: Vec<Key>,
     pairs: Vec<(usize, Request)>,
     /// Units in use after all pairs.
     used: u64,
-    /// Units reserved for the most that was in use.
+    /// Reserved units per unit in use at the peak.
     reserved: f64,
 }
 
@@ -109,7 +109,7 @@ impl Churn {
         Request { strategy: self.strategy, ..Request::new(size, aligned(alignment)) }
     }
 
-    /// Warmed up with ten times as many pairs as there are allocations.
+    /// Warms up with ten times as many pairs as allocations.
     fn warm(&self, region: u64, pairs: usize) -> Play {
         let mut random = Random::new(42);
         let mut tlsf = Tlsf::new(region);
@@ -131,7 +131,7 @@ impl Churn {
             requests[*place] = *request;
         }
         let used = requests.iter().map(|request| request.size).sum();
-        // A region more than needed: growing is not measured.
+        // One region more than needed, so that growth is not measured.
         tlsf.add_region(&region).unwrap();
         Play { tlsf, keys, pairs, used, reserved }
     }
@@ -174,7 +174,7 @@ fn churning(bencher: Bencher<'_, '_>, case: Churn) {
         });
 }
 
-/// In which order what was allocated is freed.
+/// The order in which allocations are freed.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Lifo,
@@ -182,7 +182,7 @@ enum Order {
     Random,
 }
 
-/// Allocates all of `requests`, in regions of `region` units that are there already, and frees them in an order.
+/// Allocates all `requests` in existing regions of `region` units, and frees them in an order.
 fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order) {
     let mut random = Random::new(11);
     let mut places: Vec<_> = (0..requests.len()).collect();
@@ -209,7 +209,7 @@ fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order
     });
 }
 
-/// A thousand small buffers, freed in the order in which they were made.
+/// A thousand small buffers, freed in the order of allocation.
 #[divan::bench(sample_count = 100, sample_size = 10)]
 fn frame(bencher: Bencher<'_, '_>) {
     let mut random = Random::new(7);
@@ -219,7 +219,7 @@ fn frame(bencher: Bencher<'_, '_>) {
     all(bencher, 64 * MIB, &requests, Order::Fifo);
 }
 
-/// Ten thousand of the usual ones into empty regions, and out again.
+/// Ten thousand usual allocations into empty regions, then freed.
 #[divan::bench(args = [Order::Lifo, Order::Fifo, Order::Random], sample_count = 100, sample_size = 1)]
 fn level(bencher: Bencher<'_, '_>, order: Order) {
     let mut random = Random::new(7);
@@ -228,7 +228,7 @@ fn level(bencher: Bencher<'_, '_>, order: Order) {
     all(bencher, 256 * MIB, &requests, order);
 }
 
-/// The same churn of 20,000 small ones in one region, in hundreds, and in thousands.
+/// The same churn of 20,000 small allocations in one region, hundreds, and thousands.
 #[divan::bench(args = [8192, 64, 16], sample_count = 100, sample_size = 1)]
 fn regions(bencher: Bencher<'_, '_>, region_kib: u64) {
     const LIVE: usize = 20_000;
@@ -253,7 +253,7 @@ fn regions(bencher: Bencher<'_, '_>, region_kib: u64) {
     });
 }
 
-/// What is not an average time.
+/// Prints figures other than average times.
 fn print_table() {
     println!("                                    reserved/live  host bytes  one allocate, ns");
     println!("                                    of 16 MiB ones  each        p50   p99  p99.9");
@@ -285,7 +285,7 @@ fn print_table() {
 }
 
 fn main() {
-    // Not when run as a test.
+    // Skipped when run as a test.
     if std::env::args().any(|argument| argument == "--bench") {
         print_table();
     }

@@ -1,7 +1,7 @@
-//! The linear and the buddy engine alone: no memory, no lock.
+//! Measures the linear and the buddy engine alone: no memory, no lock.
 //!
-//! Times are of 1,000 operations, an operation being one allocation and its free. `cargo bench --bench linear_buddy`
-//! also prints what has to be reserved for what is live. Workloads come from a fixed seed.
+//! Times are for 1,000 operations of one allocation and its free each. `cargo bench --bench linear_buddy` also prints
+//! reserved units per live unit. Workloads come from a fixed seed.
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -24,7 +24,7 @@ fn main() {
 
 const N: usize = 1000;
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same operations.
 #[derive(Clone)]
 struct Random(fastrand::Rng);
 
@@ -42,7 +42,7 @@ fn aligned(alignment: u64) -> Alignment {
     Alignment::new(alignment).expect("a power of two")
 }
 
-/// Only what a caller looks at is handed to `black_box`: copies of whole results would be most of the time.
+/// Passes only the values that a caller uses to `black_box`. Copies of whole results would dominate the time.
 #[inline]
 fn allocate(engine: &mut impl RangeMetadata, size: u64, alignment: u64) -> Key {
     let (key, span) = engine.allocate(&Request::new(size, aligned(alignment))).unwrap();
@@ -75,7 +75,7 @@ mod linear {
         256 + (black_box(n) as u64 & 1023)
     }
 
-    /// A frame: allocated and freed in the same order.
+    /// A frame, freed in the order of allocation.
     #[divan::bench(args = REGIONS)]
     fn frame_in_order(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 20);
@@ -87,7 +87,7 @@ mod linear {
         assert_eq!(engine.usage().used, 0);
     }
 
-    /// A stack: freed in the reverse order.
+    /// A stack, freed in reverse order.
     #[divan::bench(args = REGIONS)]
     fn frame_reversed(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 20);
@@ -128,7 +128,7 @@ mod linear {
         assert_eq!(engine.usage().used, 0);
     }
 
-    /// 100 allocations live, of which the oldest is freed: goes through regions of about 85.
+    /// 100 live allocations. Each step frees the oldest, and cycles through regions of about 85.
     #[divan::bench(args = [4, 1000, 4000])]
     fn flow(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 10);
@@ -143,7 +143,7 @@ mod linear {
         assert_eq!(engine.usage().used_chunks, 100);
     }
 
-    /// A ring buffer with 1,000 allocations in flight, which goes round and round.
+    /// A ring buffer with 1,000 allocations in flight.
     #[divan::bench]
     fn ring(bencher: Bencher<'_, '_>) {
         let mut engine = engine(1, 2 << 20);
@@ -158,7 +158,8 @@ mod linear {
         assert_eq!(engine.usage().used_chunks, N as u64);
     }
 
-    /// The worst for many regions: each allocation fills one, the oldest is freed. All but one are in use.
+    /// The worst case for many regions: each allocation fills one, and the oldest is freed. All but one region are in
+    /// use.
     #[divan::bench(args = [2, 64, 4000])]
     fn one_each(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 4096);
@@ -173,7 +174,7 @@ mod linear {
         assert_eq!(engine.usage().used_chunks, regions - 1);
     }
 
-    /// The same while half of them are empty.
+    /// Same, while half of the regions are empty.
     #[divan::bench(args = [4, 64, 4000])]
     fn one_each_of_half(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 4096);
@@ -189,16 +190,16 @@ mod linear {
     }
 }
 
-// ---- Buddy, and what else would do ----
+// ---- Buddy, and its alternatives ----
 
-/// Sizes in powers of two, with what they are of.
+/// Distributions of sizes.
 #[derive(Clone, Copy, Debug)]
 enum Sizes {
-    /// 1 to 64 slots of a table.
+    /// 1 to 64 slots of a table, in powers of two.
     Slots,
-    /// 256 B to 1 MiB, aligned to their size up to 64 KiB: tiles, atlases, mip chains, ring pages.
+    /// 256 B to 1 MiB in powers of two, aligned to their size up to 64 KiB: tiles, atlases, mip chains, ring pages.
     Bytes,
-    /// As `Bytes`, but any size between.
+    /// Same range as `Bytes`, with any size.
     AnyBytes,
 }
 
@@ -229,7 +230,7 @@ impl Sizes {
     }
 }
 
-/// `live` allocations, of which a random one is replaced at a time. Regions are added when there is no space.
+/// `live` allocations. Each step replaces a random one. Regions are added when space runs out.
 #[derive(Clone)]
 struct Churn<M> {
     engine: M,
@@ -269,7 +270,7 @@ impl<M: RangeMetadata> Churn<M> {
         self.live[at] = self.allocate();
     }
 
-    /// Units of all regions for one that is live.
+    /// Returns the units of all regions per live unit.
     fn reserved(&self) -> f64 {
         let live: u64 = self.live.iter().map(|(_, size)| size).sum();
         self.engine.usage().capacity as f64 / live as f64
@@ -294,7 +295,7 @@ fn churn_10k_tlsf(bencher: Bencher<'_, '_>, sizes: Sizes) {
     churn(bencher, Tlsf::new(sizes.region()), sizes);
 }
 
-/// What the workload itself costs: to be taken off the others.
+/// The workload's own cost, to be subtracted from the other rows.
 #[divan::bench(args = SIZES)]
 fn churn_10k_no_engine(bencher: Bencher<'_, '_>, sizes: Sizes) {
     let mut random = Random::new(1);

@@ -1,8 +1,8 @@
-//! The lock of a vector's core beside that of `parking_lot`, which the library uses where a lock is held for longer.
+//! Compares the lock of a vector's core with that of `parking_lot`, which the library uses for longer sections.
 //!
-//! `cargo bench --bench locks`. Times are for one lock with its unlock and what is done between them. `alone` is one
-//! thread, which is what a thread that has a core to itself pays. In `together` the threads share one lock and do
-//! nothing else, which is worse than any program: it shows what contention costs, not how often it happens.
+//! `cargo bench --bench locks`. Times are for one lock, its unlock and the work between them. `alone` is one thread
+//! without contention. In `together` the threads share one lock and do nothing else, which is worse than any program.
+//! It shows the cost of contention, not how often it occurs.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use parking_lot::RawMutex as Parking;
 use parking_lot::lock_api::{self, RawMutex};
 use sublet::private::BriefMutex as Brief;
 
-/// About what an engine touches for one allocation: a chain of words, each read to find the next.
+/// About the memory accesses of one allocation in an engine: a chain of words, each read to find the next.
 struct Books([u32; 64]);
 
 impl Books {
@@ -31,16 +31,16 @@ impl Books {
     }
 }
 
-/// Rounds in one measured call, so that the measuring does not count.
+/// Rounds per measured call, to hide the cost of the measurement.
 const ROUNDS: u64 = 1000;
-/// The same where threads contend: long enough that they all run at once.
+/// Rounds with contention, long enough that all threads run at once.
 const ROUNDS_TOGETHER: u64 = 50_000;
 
 fn main() {
     divan::main();
 }
 
-/// A lock and an unlock with nothing between them.
+/// Lock and unlock with nothing between them.
 #[divan::bench(types = [Brief, Parking])]
 fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, u64>::new(0);
@@ -54,7 +54,7 @@ fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
     assert_eq!(*lock.lock(), done.get());
 }
 
-/// As an allocation and its free do it: the section reads and writes.
+/// Lock and unlock around reads and writes like those of an allocation and its free.
 #[divan::bench(types = [Brief, Parking])]
 fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, Books>::new(Books::new());
@@ -65,7 +65,7 @@ fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A try that succeeds.
+/// A `try_lock` that succeeds.
 #[divan::bench(types = [Brief, Parking])]
 fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, u64>::new(0);
@@ -81,7 +81,7 @@ fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
     assert_eq!(*lock.lock(), done.get());
 }
 
-/// One lock, several threads, nothing done outside it.
+/// Several threads on one lock, without work outside it.
 #[divan::bench(types = [Brief, Parking], threads = [2, 8])]
 fn together_with_books<R: RawMutex + Send + Sync>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, Books>::new(Books::new());

@@ -1,7 +1,7 @@
-//! Clocks and queues: what a ticket, a query of its state and a retired item cost.
+//! Measures clocks and queues: the cost of a ticket, a query of its state, and a retired item.
 //!
-//! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One
-//! item is one ticket, one query, or one retired item pushed and collected.
+//! Run with `cargo bench --bench retire`, or as a test with `cargo test --benches`. No device is needed. One item is
+//! one ticket, one query, or one retired item pushed and collected.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
 use divan::Bencher;
@@ -12,7 +12,7 @@ fn main() {
     divan::main();
 }
 
-/// A clock with `count` tickets that are open.
+/// Returns a clock with `count` open tickets.
 fn clock_with(count: usize) -> (Clock, LaneId, Vec<Ticket>) {
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
@@ -20,7 +20,7 @@ fn clock_with(count: usize) -> (Clock, LaneId, Vec<Ticket>) {
     (clock, lane, tickets)
 }
 
-/// Frames of three slots, each of which retires `items` handles.
+/// Three frame slots, each of which retires `items` handles.
 #[divan::bench(args = [1, 10, 100, 1_000])]
 fn push_and_collect_in_frames(bencher: Bencher<'_, '_>, items: usize) {
     let (clock, lane, _) = clock_with(0);
@@ -41,7 +41,7 @@ fn push_and_collect_in_frames(bencher: Bencher<'_, '_>, items: usize) {
     });
 }
 
-/// As many items, in as many tickets, pushed to them in turn.
+/// The same number of items, pushed to `tickets` tickets in turn.
 #[divan::bench(args = [4, 64])]
 fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
     let (clock, lane, _) = clock_with(0);
@@ -61,7 +61,7 @@ fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
     });
 }
 
-/// Open, submit, completed.
+/// Opens, submits and completes a ticket.
 #[divan::bench]
 fn tickets_life(bencher: Bencher<'_, '_>) {
     let (clock, lane, _) = clock_with(0);
@@ -84,7 +84,7 @@ fn is_done_and_is(bencher: Bencher<'_, '_>) {
         .bench_local(|| assert!(clock.is_done(divan::black_box(tickets[0]))));
 }
 
-/// In a lane with as many tickets that are not done.
+/// With this many pending tickets on the same timeline.
 #[divan::bench(args = [1, 100, 10_000])]
 fn is_done_and_is_not(bencher: Bencher<'_, '_>, count: usize) {
     let (clock, _, tickets) = clock_with(count);

@@ -1,10 +1,9 @@
-//! What recording costs: the same calls with and without, on a device whose calls do nothing, into a sink that keeps
-//! nothing.
+//! Measures the cost of recording: the same calls with and without it. The device's calls do nothing, and the sink
+//! discards its input.
 //!
-//! `cargo bench --bench trace`. Times are for one pair of calls: allocate and free, in which 512 allocations of 256
-//! bytes to 64 KiB live at a time, or map and unmap. A pair makes two records; the difference between `quiet` and
-//! `recorded`, halved, is what one costs. With threads, each has an allocation of its own at a time, and all share the
-//! allocator.
+//! `cargo bench --bench trace`. Times are for one pair of calls: allocate and free with 512 live allocations of 256
+//! bytes to 64 KiB, or map and unmap. A pair writes two records, so one record costs half the difference between
+//! `quiet` and `recorded`. With threads, each has one allocation at a time, and all share the allocator.
 #![allow(clippy::as_conversions, reason = "a benchmark's own arithmetic on small numbers")]
 
 use std::sync::Barrier;
@@ -47,7 +46,7 @@ fn finish(allocator: Allocator, is_recording: bool, least: u64) {
 
 fn allocate(allocator: &Allocator, random: &mut fastrand::Rng) -> Allocation {
     let size = 1 << random.u32(8..16) | u64::from(random.u8(..));
-    // Of as many types as there are: a driver names no more.
+    // The mask of all existing types, as a driver reports it.
     let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: 0x1F };
     let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     // SAFETY: nothing is bound to it.
@@ -82,7 +81,7 @@ fn map(bencher: Bencher<'_, '_>, is_recording: bool) {
     let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     let info = AllocationCreateInfo::new(MemoryUsage::CpuOnly);
     let mut allocation = allocator.allocate_memory(&requirements, &info).expect("there is room");
-    // So that no pair is one of the driver's.
+    // Keeps the memory mapped, so that no pair calls the driver.
     let pointer = allocator.map(&mut allocation).expect("it can be mapped").into_raw();
     bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| {
         for _ in 0..PAIRS {

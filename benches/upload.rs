@@ -1,8 +1,8 @@
-//! What an upload costs above the copy of its bytes.
+//! Measures the cost of an upload beyond the copy of its bytes.
 //!
-//! `cargo bench --bench upload`. Times are for one upload of 256 bytes, aligned to 256, in memory that stays in the
-//! cache: 64 KiB that are written again and again. `copy_alone` is the same copy to a known place. The
-//! simulated device's memory is the host's; no call of the driver is timed. Each run checks its end state.
+//! `cargo bench --bench upload`. Times are for one upload of 256 bytes, aligned to 256, into 64 KiB that stay in the
+//! cache. `copy_alone` is the same copy to a fixed place. The simulated device's memory is host memory, and no driver
+//! call is timed. Each run checks its end state.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 
 use divan::counter::ItemsCount;
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// Uploads of one recording.
+/// Uploads per recording.
 const COUNT: usize = 256;
 const SIZE: usize = 256;
 const BYTES: u64 = 65_536;
@@ -36,7 +36,7 @@ fn allocator(gpu: &Gpu) -> Allocator {
     unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap()
 }
 
-/// Fills a page, and has it back at once.
+/// Fills a page, and gets it back at once.
 fn in_arena(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadArena<&Allocator>)) {
     let gpu = gpu();
     let allocator = allocator(&gpu);
@@ -64,7 +64,7 @@ fn copy_alone(bencher: Bencher<'_, '_>) {
     let mut target = vec![0_u8; SIZE * COUNT];
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         for target in target.chunks_exact_mut(SIZE) {
-            // As many bytes as an upload is told at run time.
+            // The size is opaque to the compiler, as in a real upload.
             let source = black_box(&source[..]);
             target.copy_from_slice(source);
         }
@@ -95,7 +95,7 @@ fn arena_allocate(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// What pages would be divided with if they were not divided by an offset.
+/// An engine as the alternative to the page's offset.
 #[divan::bench]
 fn linear_engine(bencher: Bencher<'_, '_>) {
     let alignment = Alignment::new(256).expect("a power of two");

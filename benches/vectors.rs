@@ -1,8 +1,9 @@
-//! What a landlord's blocks cost in a `BlockVector`, and in the form that the library has for them: in instructions, of
-//! which each run has as many.
+//! Compares block sources in a `BlockVector` with the library's specialised forms, in instructions, which are the same
+//! on every run.
 //!
-//! `cargo bench --bench vectors`. Valgrind counts; without it, and with `--test`, each program runs once and checks its
-//! end state. `name: way` is a program and who does it. The landlords here are written as a program would write them.
+//! `cargo bench --bench vectors`. Valgrind counts the instructions. Without it, or with `--test`, each program runs
+//! once and checks its end state. A row `name: way` is a program and its implementation. The block sources here are
+//! written as a program would write them.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -27,10 +28,10 @@ use sublet::{
     CreateError, MemoryUsage, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
 };
 
-/// Times that each program is repeated while it is counted.
+/// Repetitions of each program while it is counted.
 const ROUNDS: u64 = 2000;
 
-/// What is counted. Valgrind finds it by this name.
+/// The counted function. Valgrind finds it by its name.
 #[inline(never)]
 fn counted(mut round: impl FnMut()) {
     for _ in 0..ROUNDS {
@@ -73,7 +74,7 @@ fn main() {
     }
 }
 
-/// Instructions of all rounds of a program.
+/// Returns the instructions of all rounds of a program.
 fn count(at: usize) -> u64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
@@ -132,7 +133,7 @@ fn frames_of_the_vector(uploads: u32) {
     });
 }
 
-/// Frames, of which each collects what the last one used, and then uses as much.
+/// Runs frames. Each collects the previous frame's pages, then uses as many.
 fn frames(mut frame: impl FnMut(&Clock, Ticket)) {
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
@@ -141,12 +142,12 @@ fn frames(mut frame: impl FnMut(&Clock, Ticket)) {
         frame(&clock, ticket);
         clock.discard(ticket).unwrap();
     };
-    // The first one makes the page.
+    // The first round allocates the page.
     round();
     counted(round);
 }
 
-/// Upload pages as a landlord has them.
+/// A block source of upload pages.
 struct Pages<'a> {
     allocator: &'a Allocator,
 }
@@ -157,7 +158,7 @@ struct Page {
     pointer: NonNull<u8>,
 }
 
-/// The page that uploads go to: where the next one begins.
+/// The current page of uploads, and the offset of the next one.
 #[derive(Debug)]
 struct Cursor {
     buffer: vk::Buffer,
@@ -192,7 +193,7 @@ impl<M: RangeMetadata> Backing<M> for Pages<'_> {
     }
 }
 
-/// An arena whose pages are all granted whole, and wait for one ticket each.
+/// An arena that grants pages as a whole. Each page waits for one ticket.
 struct VectorArena<'a> {
     pages: BlockVector<Pages<'a>, Tlsf>,
     current: Option<GrantOf<Pages<'a>, Tlsf>>,
@@ -242,7 +243,7 @@ impl Cursor {
     }
 }
 
-/// A list of sizes, log-uniform from 256 to 64 Ki, and of which live range the next one takes the place.
+/// Returns a list of sizes, log-uniform from 256 to 64 Ki, each with the index of the live range that it replaces.
 fn churn(live: usize) -> Vec<(u64, usize)> {
     let mut random = fastrand::Rng::with_seed(0x5eed);
     let size = |random: &mut fastrand::Rng| {
@@ -256,7 +257,7 @@ fn churn(live: usize) -> Vec<(u64, usize)> {
 const LIVE: usize = 2000;
 const SPACE: u64 = 256 << 20;
 
-/// Fills, replaces while it is counted, and empties.
+/// Fills, replaces while being counted, and empties.
 fn replace<T>(mut allocate: impl FnMut(u64) -> T, mut free: impl FnMut(T)) {
     let script = churn(LIVE);
     let mut live: Vec<Option<T>> = script[..LIVE].iter().map(|&(size, _)| Some(allocate(size))).collect();
@@ -285,7 +286,7 @@ fn ranges_of_the_block() {
     assert!(block.borrow().is_empty());
 }
 
-/// Blocks that are nothing but their units; an item is what the program keeps with a range.
+/// Blocks without memory. An item is the program's data for a range.
 struct Units;
 
 impl<M: RangeMetadata> Backing<M> for Units {
@@ -319,7 +320,7 @@ fn ranges_of_the_vector() {
     assert_eq!(vector.borrow().statistics().live, 0);
 }
 
-/// One block is sealed, with one range in it; another has room.
+/// One block is closed and holds one range. Another one has space.
 fn beside_a_seal<M: RangeMetadata>(engine: M) {
     let mut vector = BlockVector::new(Units, engine, Policy::default()).unwrap();
     let size = request(SPACE / 256);
@@ -357,7 +358,7 @@ fn pairs_of_the_engine() {
     assert_eq!(engine.borrow().usage().used, 0);
 }
 
-/// Blocks of device memory; an item is a place in it.
+/// Blocks of device memory. An item is a place in a block.
 struct Memory<'a> {
     allocator: &'a Allocator,
 }

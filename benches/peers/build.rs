@@ -1,4 +1,4 @@
-//! Writes the versions of the peers, as Cargo.lock has them, to be printed above every table.
+//! Writes the peers' versions from Cargo.lock, which are printed above every table.
 #![allow(missing_docs, reason = "a build script")]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 const PEERS: [&str; 8] =
     ["sublet", "vk-mem", "gpu-allocator", "gpu-alloc", "gpu-descriptor", "offset-allocator", "rlsf", "ash"];
-/// The VMA that vk-mem 0.5.0 brings with it.
+/// The VMA version in vk-mem 0.5.0.
 const VMA: (&str, &str, &str) = ("vk-mem", "0.5.0", "VMA 3.3.0");
 
 fn main() {
@@ -27,7 +27,7 @@ fn main() {
             versions.push((name, format!("{version}{inner}")));
         }
     }
-    // The workspace's own stand-in for gpu-allocator has the name and the version of the original.
+    // The workspace's stand-in for gpu-allocator has the name and version of the original.
     versions.dedup();
     if let Some(out) = env::var_os("OUT_DIR") {
         let written = fs::write(Path::new(&out).join("versions.rs"), format!("&{versions:?}"));

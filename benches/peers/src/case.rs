@@ -1,4 +1,4 @@
-//! One peer at one workload, and rounds of several peers in turn.
+//! Runs one peer on one workload, and several peers in turn.
 
 use std::sync::Arc;
 
@@ -9,59 +9,58 @@ use crate::peers::{self, Peer, PeerKind, Setup, Shape, Visit};
 use crate::script::{Phase, Request};
 use crate::statistics::{Percentiles, median};
 
-/// What was measured of one peer at one workload.
+/// The measurements of one peer on one workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
-    /// Nanoseconds for each pair of allocate and free, the median of the rounds.
+    /// Nanoseconds per pair of allocate and free, the median of the rounds.
     pub(crate) pair: Option<f64>,
-    /// Single calls that needed no new memory from the driver.
+    /// Latencies of single calls that needed no new memory from the driver.
     pub(crate) allocate: Option<Percentiles>,
     pub(crate) free: Option<Percentiles>,
-    /// Bytes that were reserved at most, for each live byte when there were most.
+    /// Maximum reserved bytes per live byte at the peak.
     pub(crate) reserved_peak: Option<f64>,
-    /// The same in the end, before everything is freed.
+    /// Reserved bytes per live byte at the end, before everything is freed.
     pub(crate) reserved_end: Option<f64>,
     pub(crate) calls: Calls,
-    /// Own host memory for each live allocation.
+    /// The peer's own host memory per live allocation.
     pub(crate) own_heap: Option<f64>,
-    /// Bytes that were reserved in the end.
+    /// Reserved bytes at the end.
     pub(crate) end_bytes: u64,
-    /// Bytes that were live in the end, and memory objects that they were in.
+    /// Live bytes at the end, and the number of memory objects.
     pub(crate) live_bytes: u64,
     pub(crate) blocks: u64,
 }
 
-/// A peer with what it holds.
+/// A peer with its allocations.
 pub(crate) trait Case {
-    /// Does what is in the phases, without measuring.
+    /// Runs phases without measuring.
     fn prepare(&mut self, phases: &[Phase], share: usize);
 
-    /// Does what is in the phases, of each list of replacements no more than the `share`-th part. Nanoseconds and
-    /// pairs.
+    /// Runs phases, with only the `share`-th part of each list of replacements. Returns nanoseconds and pairs.
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
 
-    /// The same, with a look at the clock before and after each call.
+    /// Same, with a clock read around each call.
     fn sample(&mut self, phases: &[Phase], share: usize) -> (Option<Percentiles>, Option<Percentiles>);
 
-    /// From now on the driver refuses more bytes than that.
+    /// Sets the byte limit after which the driver rejects allocations.
     fn limit(&self, bytes: u64);
 
-    /// Fills slot after slot until the first refusal, and says how many were filled.
+    /// Fills slots until the first failure, and returns the number of filled slots.
     fn fill(&mut self, requests: &[Request]) -> usize;
 
-    /// What is known by now, times and heap left out.
+    /// Returns the figures so far, without times and host memory.
     fn figures(&self) -> Figures;
 
     fn live(&self) -> usize;
 
-    /// Checks the live count, frees everything, ends the peer, and checks that all memory came back.
+    /// Checks the live count, frees everything, destroys the peer, and checks that all memory was freed.
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
 struct Held<P: Peer> {
     peer: P,
     slots: Vec<Option<P::Allocation>>,
-    /// Of each slot; 0 if it is vacant.
+    /// The size in each slot; 0 if it is vacant.
     sizes: Vec<u64>,
     live: u64,
     live_peak: u64,
@@ -69,7 +68,7 @@ struct Held<P: Peer> {
     gpu: Gpu,
 }
 
-/// What is measured. By this name the instructions are found: see `instructions`.
+/// The measured function. `instructions` finds it by its name.
 #[inline(never)]
 fn counted<P: Peer>(
     peer: &mut P,
@@ -80,7 +79,7 @@ fn counted<P: Peer>(
     play(peer, slots, phases, share)
 }
 
-/// The same for what only prepares.
+/// Same for preparation.
 #[inline(never)]
 fn prepared<P: Peer>(
     peer: &mut P,
@@ -88,12 +87,12 @@ fn prepared<P: Peer>(
     phases: &[Phase],
     share: usize,
 ) -> u64 {
-    // Without a difference the compiler makes one function of the two.
+    // Without a difference, the compiler would merge the two functions.
     std::hint::black_box(0_u8);
     play(peer, slots, phases, share)
 }
 
-/// The phases, with nothing between the calls. How many allocations were refused.
+/// Runs the phases without anything between the calls. Returns the number of failed allocations.
 #[inline(always)]
 fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Phase], share: usize) -> u64 {
     let mut refused = 0;
@@ -123,14 +122,14 @@ fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Ph
                     }
                 }
             }
-            // What the slots hold now is stale, and overwritten by the next frame, or forgotten in the end.
+            // The slots are stale now. The next frame overwrites them, or they are forgotten at the end.
             Phase::Reset => refused += u64::from(!peer.reset()),
         }
     }
     refused
 }
 
-/// Single calls, as they are measured.
+/// Latencies of single calls.
 struct Samples {
     clock: Clock,
     counters: Arc<Counters>,
@@ -159,7 +158,7 @@ impl Samples {
 }
 
 impl<P: Peer> Held<P> {
-    /// Follows the phases without the peer, to know what is live.
+    /// Tracks the live allocations of the phases without the peer.
     fn account(&mut self, phases: &[Phase], share: usize) {
         for phase in phases {
             match phase {
@@ -177,7 +176,7 @@ impl<P: Peer> Held<P> {
         }
     }
 
-    /// After a reset nothing that the slots hold is to be freed.
+    /// Clears stale slots after a reset, so that they are not freed.
     fn forget_stale(&mut self, phases: &[Phase]) {
         if let Some(Phase::Reset) = phases.last() {
             self.slots.iter_mut().for_each(|slot| std::mem::forget(slot.take()));
@@ -216,7 +215,7 @@ impl<P: Peer> Case for Held<P> {
             Phase::Replace(list) => list.len() / share * 2,
             other => other.halves(),
         };
-        // A reset frees what was allocated, so that an allocation and its share of a reset are a pair.
+        // A reset frees allocations, so an allocation and its share of a reset count as a pair.
         let resets = phases.iter().any(|phase| matches!(phase, Phase::Reset));
         let halves = phases.iter().map(halves).sum::<usize>() * if resets { 2 } else { 1 };
         (time, halves as f64 / 2.0)
@@ -331,7 +330,7 @@ impl Visit for Hold {
     }
 }
 
-/// Where and how a peer is to be measured.
+/// The device and settings of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaseSetup<'a> {
     pub(crate) driver: &'a Driver,
@@ -340,7 +339,7 @@ pub(crate) struct CaseSetup<'a> {
     pub(crate) shape: Shape,
 }
 
-/// A peer with so many slots to keep allocations in. `None` if it has no such shape.
+/// Creates a peer with this many slots. `None` if it does not support the shape.
 pub(crate) fn case(place: CaseSetup<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
     let gpu = Gpu::new(place.driver, Some(place.granularity))?;
     let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: false };
@@ -348,43 +347,42 @@ pub(crate) fn case(place: CaseSetup<'_>, slots: usize) -> Result<Option<Box<dyn 
     Ok(hold.map(|hold| hold(gpu)))
 }
 
-/// Who takes part in a workload.
+/// A participant in a workload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) kind: PeerKind,
     pub(crate) shape: Shape,
-    /// Only so large a part of the replacements is done: 1 for all of them, 10 for a tenth.
+    /// Divisor of the number of replacements: 1 for all of them, 10 for a tenth.
     pub(crate) share: usize,
 }
 
 /// The operations of each round.
 pub(crate) type Rounds = Box<dyn Fn(u64) -> Vec<Phase>>;
 
-/// One row of a table: what is done, and by whom.
+/// One row of a table: operations and participants.
 pub(crate) struct Workload {
-    /// For the command line, and to find the figures again.
+    /// Its name on the command line and in the results.
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) peers: Vec<Entry>,
     pub(crate) granularity: u64,
     pub(crate) slots: usize,
-    /// Untimed.
+    /// Untimed operations at the start.
     pub(crate) before: Vec<Phase>,
-    /// What is done before each round, untimed, so that the caches hold what this peer needs, and not what the one
-    /// before it did; by the number of the round. As the rounds if there is none.
+    /// Untimed operations before each round, by its number. They fill the caches with this peer's data. `None` means
+    /// the same as the round.
     pub(crate) warm_up: Option<Rounds>,
-    /// What is timed, by the number of the round.
+    /// The timed operations, by the number of the round.
     pub(crate) round: Rounds,
-    /// The part of the rounds that is enough.
+    /// Divisor of the number of rounds.
     pub(crate) fewer_rounds: u64,
-    /// Whether single calls and own host memory are looked at as well.
+    /// True if single calls and host memory are measured too.
     pub(crate) thorough: bool,
-    /// Whether the memory that is reserved says something of the peer: not where the caller says how much, and not
-    /// where next to nothing is live.
+    /// True if reserved memory is meaningful. It is not if the caller chooses it, or if almost nothing is live.
     pub(crate) reserves: bool,
 }
 
-/// How much is to be done.
+/// The number of rounds and the amount of warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) rounds: u64,
@@ -393,12 +391,12 @@ pub(crate) struct Effort {
 
 impl Workload {
     fn warm_up(&self, round: u64) -> Vec<Phase> {
-        // Other lists than those that are timed.
+        // Different operations than the timed ones.
         const OTHER: u64 = 1 << 32;
         self.warm_up.as_ref().unwrap_or(&self.round)(round + OTHER)
     }
 
-    /// The most bytes that are live at once.
+    /// Returns the maximum of live bytes.
     pub(crate) fn live_bytes(&self) -> u64 {
         let mut sizes = vec![0_u64; self.slots];
         let (mut live, mut most) = (0, 0);
@@ -428,7 +426,7 @@ struct Running {
     free: Vec<Percentiles>,
 }
 
-/// Measures all peers of a workload, round by round in turn, so that what disturbs one disturbs all.
+/// Measures all peers of a workload. They take turns by round, so that a disturbance affects all of them.
 pub(crate) fn measure(
     workload: &Workload,
     driver: &Driver,
@@ -490,7 +488,7 @@ pub(crate) fn measure(
     Ok(all)
 }
 
-/// Host bytes for each live allocation after the preparation, what the empty peer has taken included.
+/// Returns host bytes per live allocation after the preparation, including those of the empty peer.
 fn own_heap(workload: &Workload, place: CaseSetup<'_>, share: usize) -> Result<Option<f64>, String> {
     let gpu = Gpu::new(place.driver, Some(place.granularity))?;
     let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: true };

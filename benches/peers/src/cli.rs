@@ -8,7 +8,7 @@ use crate::gpu::Driver;
 use crate::peers::PeerKind;
 use crate::peers::replay::WgpuHint;
 
-/// Sublet beside other Vulkan memory allocators.
+/// Measures Sublet and other Vulkan memory allocators.
 ///
 /// Tables go to standard output, progress to standard error. Every run checks its end state and ends with an error if
 /// it is wrong.
@@ -35,56 +35,55 @@ Examples:
   sublet-peers replay tests/traces/vello.trace --wgpu-hint performance  under the sizes that wgpu gives gpu-allocator
   sublet-peers instructions                            counted by valgrind, the same on every run";
 
-/// The one that does nothing.
+/// The driver that does nothing.
 const DEFAULT_DRIVER: &str = "null";
 
-/// What is to be measured.
+/// The workloads to measure.
 #[derive(Subcommand, Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Everything
+    /// All workloads
     All,
     /// Allocations that come and go at random
     Churn,
-    /// Everything allocated, then freed in one order or another
+    /// Everything is allocated, then freed in various orders
     Order,
     /// Small buffers that live for a frame
     Frame,
     /// Levels of a game that come and go
     Level,
-    /// How much fits into a full heap or pool
+    /// The amount that fits into a full heap or pool
     Fill,
-    /// Buffers and images side by side
+    /// Buffers and images next to each other
     Granularity,
     /// One block or thousands
     Blocks,
     /// A buffer with its memory, created and destroyed
     Create,
-    /// Engines without memory, lock and driver
+    /// Engines without memory, lock or driver
     Engines,
-    /// Descriptor sets: those that live long, and those of frames
+    /// Descriptor sets: persistent ones, and those of frames
     Descriptors,
-    /// Several threads, which free what they or others have allocated
+    /// Several threads, which free their own or others' allocations
     Threads,
-    /// Calls of one thread while vkAllocateMemory keeps another
+    /// Latency of one thread's calls while vkAllocateMemory blocks another
     Growth,
-    /// Instructions of a pair, with valgrind
+    /// Instructions per pair, with valgrind
     Instructions,
-    /// The same random programs given to VMA and to Sublet, and the two compared after each step
+    /// Runs the same random programs on VMA and on Sublet, and compares the two after each step
     Differential {
-        /// How many programs
+        /// Number of programs
         #[arg(long, default_value_t = 20_000)]
         programs: u64,
         /// Only this simulated device
         #[arg(long)]
         profile: Option<String>,
     },
-    /// Traces of programs, replayed on each peer. With the null driver, on the recorded device's memory types
+    /// Replays recordings of programs on each peer; with the null driver, on the recorded device's memory types
     Replay {
-        /// Files that Sublet recorded
+        /// Recordings by Sublet
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// gpu-allocator's block sizes are those that wgpu takes for this hint, and its stand-in takes part with the
-        /// same
+        /// Uses wgpu's block sizes for this hint in gpu-allocator, and in its stand-in, which then takes part
         #[arg(long)]
         wgpu_hint: Option<WgpuHint>,
     },
@@ -94,7 +93,7 @@ pub(crate) enum Command {
     Counted { workload: String },
 }
 
-/// What every command takes.
+/// Options of all commands.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Options {
     /// Only this peer; may be given several times
@@ -103,22 +102,22 @@ pub(crate) struct Options {
     /// Only workloads whose name contains this; may be given several times
     #[arg(long, global = true)]
     pub(crate) only: Vec<String>,
-    /// Numbers of threads, with commas between; by default up to twice the processors, and 16 at least
+    /// Numbers of threads, separated by commas; by default up to twice the processors, at least 16
     #[arg(long, global = true, value_delimiter = ',')]
     pub(crate) threads: Vec<usize>,
     /// null, null:PROFILE, sim:PROFILE or vulkan
     #[arg(long, global = true, default_value = DEFAULT_DRIVER)]
     driver: String,
-    /// Which of the system's devices
+    /// Index of the system's device
     #[arg(long, global = true, default_value_t = 0)]
     device: usize,
-    /// Where the lists of operations start from
+    /// Seed of the operations
     #[arg(long, global = true, default_value_t = 42)]
     pub(crate) seed: u64,
-    /// How often each workload is measured
+    /// Number of rounds for each workload
     #[arg(long, global = true)]
     pub(crate) rounds: Option<u64>,
-    /// Fewer rounds of fewer operations: to see that it works, and the first digit
+    /// Fewer rounds of fewer operations: a check that it works, with rough figures
     #[arg(long, global = true)]
     pub(crate) quick: bool,
 }
@@ -128,22 +127,22 @@ impl Options {
         Driver::parse(&self.driver, self.device)
     }
 
-    /// Whether no driver was named.
+    /// Returns true if no driver was named.
     pub(crate) fn has_default_driver(&self) -> bool {
         self.driver == DEFAULT_DRIVER
     }
 
-    /// Whether the peer is asked for.
+    /// Returns true if the peer is selected.
     pub(crate) fn wants_peer(&self, kind: PeerKind) -> bool {
         self.peers.is_empty() || self.peers.contains(&kind)
     }
 
-    /// Whether the workload is asked for.
+    /// Returns true if the workload is selected.
     pub(crate) fn wants(&self, id: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| id.contains(part.as_str()))
     }
 
-    /// 1, 2, 4 and so on.
+    /// Returns the numbers of threads, by default 1, 2, 4 and so on.
     pub(crate) fn thread_counts(&self) -> Vec<usize> {
         if !self.threads.is_empty() {
             return self.threads.iter().copied().filter(|count| (1..=256).contains(count)).collect();

@@ -1,4 +1,4 @@
-//! Time in nanoseconds, from the processor's own counter where it is steady, and what a look at it costs.
+//! Time in nanoseconds, from the processor's own counter if it is steady, and the cost of a clock read.
 #![expect(unsafe_code, reason = "reads the counter of the processor")]
 
 use std::sync::OnceLock;
@@ -20,14 +20,14 @@ fn counter() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Now.
+/// Returns the current time.
 #[inline]
 pub(crate) fn now() -> Tick {
     Tick(counter())
 }
 
-/// Nanoseconds that this thread has run, without those in which the system had others run. `None` where the system does
-/// not say.
+/// Returns the nanoseconds that this thread has run, without time in which it was preempted. `None` if the system does
+/// not report it.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_time() -> Option<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -36,13 +36,13 @@ pub(crate) fn thread_time() -> Option<f64> {
     (failed == 0).then_some(time.tv_sec as f64 * 1e9 + time.tv_nsec as f64)
 }
 
-/// Nanoseconds that this thread has run. `None` where the system does not say.
+/// Returns the nanoseconds that this thread has run. `None` if the system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn thread_time() -> Option<f64> {
     None
 }
 
-/// What measures a run.
+/// Measures a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     ran: Option<f64>,
@@ -55,8 +55,8 @@ impl Stopwatch {
         Self { ran: thread_time(), from: now() }
     }
 
-    /// Nanoseconds since the start. On a machine with other work, what the others did is not counted. A real driver may
-    /// sleep, and that is.
+    /// Returns the nanoseconds since the start. On a busy machine, time of other processes does not count. A real
+    /// driver may sleep, which does count.
     #[inline]
     pub(crate) fn stop(self, is_real: bool) -> f64 {
         let (to, has_run) = (now(), thread_time());
@@ -67,16 +67,16 @@ impl Stopwatch {
     }
 }
 
-/// How ticks become nanoseconds.
+/// The conversion from ticks to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     nanoseconds_per_tick: f64,
-    /// Nanoseconds between two looks at it with nothing between them.
+    /// Nanoseconds between two consecutive reads.
     pub(crate) own: f64,
 }
 
 impl Clock {
-    /// The clock, calibrated once.
+    /// Returns the clock, calibrated once.
     pub(crate) fn get() -> Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         *CLOCK.get_or_init(Self::calibrate)
@@ -100,13 +100,13 @@ impl Clock {
         Self { nanoseconds_per_tick, own: looks[looks.len() / 2] as f64 * nanoseconds_per_tick }
     }
 
-    /// Nanoseconds from one to the other, the clock's own cost included.
+    /// Returns the nanoseconds between two ticks, including the clock's own cost.
     #[inline]
     pub(crate) fn between(self, from: Tick, to: Tick) -> f64 {
         to.0.saturating_sub(from.0) as f64 * self.nanoseconds_per_tick
     }
 
-    /// Nanoseconds from one to the other, without the clock's own cost.
+    /// Returns the nanoseconds between two ticks, without the clock's own cost.
     #[inline]
     pub(crate) fn single(self, from: Tick, to: Tick) -> f64 {
         (self.between(from, to) - self.own).max(0.0)

@@ -1,8 +1,8 @@
-//! The drivers: one that does nothing, simulated ones, and the system's own, each under a thin layer that counts.
+//! The drivers: one that does nothing, simulated ones, and the system's own, each below a thin layer that counts.
 //!
-//! The layer stands between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`, and
-//! no other function of the device. So all peers are counted, delayed and limited alike, whatever the driver is. These
-//! four calls are rare, and cost some fifty nanoseconds more than without the layer.
+//! The layer is between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`. No other
+//! function of the device passes through it. It counts, delays and limits all peers equally on any driver. These four
+//! calls are rare, and cost about fifty nanoseconds more than without the layer.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::collections::HashMap;
@@ -19,22 +19,22 @@ use sublet::sim;
 
 use crate::heap;
 
-/// Memory types and heaps of the null driver, if the command line names none.
+/// The profile of the null driver, if the command line names none.
 const NULL_PROFILE: &str = "nvidia-h200";
 
-/// Which driver.
+/// The choice of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// Calls do nothing; heaps and memory types are the profile's.
+    /// Calls do nothing. Heaps and memory types are the profile's.
     Null(&'static str),
     /// A simulated GPU, which checks every call.
     Simulated(&'static str),
-    /// The system's, and which of its devices.
+    /// The system's driver, with the index of a device.
     Vulkan(usize),
 }
 
 impl Driver {
-    /// `null`, `null:PROFILE`, `sim:PROFILE` or `vulkan`.
+    /// Parses `null`, `null:PROFILE`, `sim:PROFILE` or `vulkan`.
     pub(crate) fn parse(text: &str, device: usize) -> Result<Self, String> {
         let profile = |name: &str| {
             let names: Vec<_> = sim::Profile::names().collect();
@@ -61,7 +61,7 @@ impl fmt::Display for Driver {
     }
 }
 
-/// What the layer sees.
+/// Counters of the layer.
 #[derive(Debug)]
 pub(crate) struct Counters {
     entered: AtomicU64,
@@ -75,7 +75,7 @@ pub(crate) struct Counters {
     objects: Mutex<HashMap<vk::DeviceMemory, Object>>,
 }
 
-/// What `vkAllocateMemory` gave.
+/// A memory object from `vkAllocateMemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) memory: vk::DeviceMemory,
@@ -83,7 +83,7 @@ pub(crate) struct Object {
     pub(crate) memory_type: u32,
 }
 
-/// How many calls there were.
+/// Numbers of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
     pub(crate) allocations: u64,
@@ -108,12 +108,12 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Calls of `vkAllocateMemory` that have begun.
+    /// Returns the number of started `vkAllocateMemory` calls.
     pub(crate) fn entered(&self) -> u64 {
         self.entered.load(Ordering::Relaxed)
     }
 
-    /// Calls of `vkAllocateMemory` so far.
+    /// Returns the number of `vkAllocateMemory` calls so far.
     pub(crate) fn allocations(&self) -> u64 {
         self.allocations.load(Ordering::Relaxed)
     }
@@ -126,27 +126,27 @@ impl Counters {
         }
     }
 
-    /// Bytes that are allocated from the driver now.
+    /// Returns the bytes that are currently allocated from the driver.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were allocated from the driver at once.
+    /// Returns the maximum of allocated bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// How many objects are allocated from the driver now.
+    /// Returns the number of live memory objects.
     pub(crate) fn blocks(&self) -> u64 {
         self.objects.lock().len() as u64
     }
 
-    /// The objects that are allocated from the driver now, in no order.
+    /// Returns the live memory objects, unordered.
     pub(crate) fn objects(&self) -> Vec<Object> {
         self.objects.lock().values().copied().collect()
     }
 
-    /// From now on `vkAllocateMemory` fails when all memory together would be more than this.
+    /// Makes `vkAllocateMemory` fail if the sum of all memory would exceed this.
     pub(crate) fn limit(&self, bytes: u64) {
         self.limit.store(bytes, Ordering::Relaxed);
     }
@@ -166,7 +166,7 @@ impl Counters {
     }
 }
 
-/// One device under the layer.
+/// The layer's state for one device.
 #[derive(Clone)]
 struct Layer {
     device: vk::Device,
@@ -210,7 +210,7 @@ unsafe extern "system" fn allocate_memory(
     if !counters.take(size) {
         return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
     }
-    // SAFETY: the caller's arguments. Never the caller's callbacks: the driver's own memory is not what is measured.
+    // SAFETY: the caller's arguments, except its callbacks: the driver's own host memory is not measured.
     let result = unsafe { (layer.allocate)(device, info, std::ptr::null(), memory) };
     if result == vk::Result::SUCCESS {
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
@@ -271,10 +271,10 @@ unsafe extern "system" fn physical_device_properties(
     }
 }
 
-/// A function as the loading of functions knows it.
+/// A function pointer as returned by function lookup.
 type Void = unsafe extern "system" fn();
 
-/// The layer's own function of that name.
+/// Returns the layer's own function of that name.
 fn own(name: &CStr) -> Option<*const c_void> {
     let allocate: vk::PFN_vkAllocateMemory = allocate_memory;
     let free: vk::PFN_vkFreeMemory = free_memory;
@@ -296,7 +296,7 @@ unsafe extern "system" fn device_proc_addr(
     // SAFETY: VUID-vkGetDeviceProcAddr-pName-parameter.
     let text = unsafe { CStr::from_ptr(name) };
     if let Some(function) = own(text) {
-        // SAFETY: a pointer to a function, not NULL; who asked for it by name calls it with that name's type.
+        // SAFETY: a non-null function pointer; the caller calls it with the type of the name that it looked up.
         return Some(unsafe { std::mem::transmute::<*const c_void, Void>(function) });
     }
     let layer = layer(device);
@@ -308,7 +308,7 @@ fn pointer(function: vk::PFN_vkVoidFunction) -> *const c_void {
     function.map_or(std::ptr::null(), |function| function as *const c_void)
 }
 
-/// What has to outlive the device.
+/// Objects that must outlive the device.
 enum Owner {
     Null(sim::NullGpu),
     Simulated(sim::Gpu),
@@ -335,7 +335,7 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// A device of that driver. `granularity` replaces the driver's `bufferImageGranularity`, on simulated ones.
+    /// Creates a device of a driver. `granularity` replaces `bufferImageGranularity` on simulated ones.
     pub(crate) fn new(driver: &Driver, granularity: Option<u64>) -> Result<Self, String> {
         let profile = |name: &str| sim::Profile::by_name(name).ok_or_else(|| format!("no profile {name}"));
         match driver {
@@ -349,7 +349,7 @@ impl Gpu {
         }
     }
 
-    /// A device whose calls do nothing, with the heaps and memory types of this profile.
+    /// Creates a device whose calls do nothing, with the heaps and memory types of this profile.
     pub(crate) fn posing(profile: &'static sim::Profile) -> Self {
         Self::layered(Owner::Null(sim::NullGpu::new(profile)), None)
     }
@@ -419,20 +419,19 @@ impl Gpu {
         &self.counters
     }
 
-    /// From now on `vkAllocateMemory` takes this much longer, unless the driver is a real one, which takes what it
-    /// takes.
+    /// Delays each later `vkAllocateMemory` by this time. Does nothing on a real driver.
     pub(crate) fn slow(&self, delay: Duration) {
         if !self.is_real() {
             self.counters.delay(delay);
         }
     }
 
-    /// Whether there is a driver that was not made for tests.
+    /// Returns true for a real driver.
     pub(crate) fn is_real(&self) -> bool {
         matches!(self.owner, Owner::Vulkan(_))
     }
 
-    /// What the driver says of itself.
+    /// Returns the driver's description.
     pub(crate) fn description(&self) -> String {
         // SAFETY: the physical device is of this live instance.
         let properties = unsafe { self.instance.get_physical_device_properties(self.physical_device) };
@@ -440,13 +439,13 @@ impl Gpu {
         format!("{name}, granularity {}", properties.limits.buffer_image_granularity)
     }
 
-    /// Heaps and memory types.
+    /// Returns heaps and memory types.
     pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
         // SAFETY: the physical device is of this live instance.
         unsafe { self.instance.get_physical_device_memory_properties(self.physical_device) }
     }
 
-    /// The first device-local memory type, that pools are to be made in.
+    /// Returns the first device-local memory type, for pools.
     pub(crate) fn device_local_type(&self) -> u32 {
         let memory = self.memory();
         let local =
@@ -454,12 +453,12 @@ impl Gpu {
         memory.memory_types_as_slice().iter().position(local).unwrap_or(0) as u32
     }
 
-    /// Bytes of the largest heap.
+    /// Returns the bytes of the largest heap.
     pub(crate) fn largest_heap(&self) -> u64 {
         self.memory().memory_heaps_as_slice().iter().map(|heap| heap.size).max().unwrap_or(0)
     }
 
-    /// Whether all memory came back, and the simulated driver has nothing to say.
+    /// Checks that all memory was freed and that the simulated driver reported nothing.
     pub(crate) fn finish(self) -> Result<(), String> {
         let (reserved, blocks) = (self.counters.reserved(), self.counters.blocks());
         let messages = match &self.owner {
@@ -482,7 +481,7 @@ impl Drop for Gpu {
     fn drop(&mut self) {
         LAYERS.write().retain(|layer| layer.device != self.device.handle());
         if let Owner::Vulkan(System { instance, device, .. }) = &self.owner {
-            // SAFETY: whoever used the device has finished before: each run drops its peer first.
+            // SAFETY: each run drops its peer first, so nothing uses the device.
             unsafe { device.destroy_device(None) };
             // SAFETY: its only device is destroyed.
             unsafe { instance.destroy_instance(None) };
@@ -502,8 +501,7 @@ fn system(index: usize) -> Result<System, String> {
     // SAFETY: the create-info is complete and everything in it is live.
     let instance = unsafe { entry.create_instance(&info, None) };
     let instance = instance.map_err(|error| said("vkCreateInstance", &error))?;
-    // Keeps the driver loaded for as long as the process runs: not all survive being unloaded and loaded again and
-    // again.
+    // Keeps the driver loaded while the process runs. Some drivers do not support being unloaded and loaded again.
     static KEPT: OnceLock<(ash::Entry, Option<ash::Instance>)> = OnceLock::new();
     KEPT.get_or_init(|| {
         // SAFETY: as above.

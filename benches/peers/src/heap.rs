@@ -1,6 +1,6 @@
-//! How much host memory a peer takes: a counting global allocator for Rust, and Vulkan callbacks for VMA.
+//! Measures a peer's host memory: a counting global allocator for Rust, and Vulkan callbacks for VMA.
 //!
-//! It counts only inside [`counting`], and one thread only, so that the times are not of the counting.
+//! It counts only inside [`counting`] and on one thread, so that it does not affect the times.
 #![expect(unsafe_code, reason = "a global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -21,7 +21,7 @@ thread_local! {
 }
 
 fn add(bytes: i64) {
-    // During the thread's end there is nothing left to count with, and nothing to count.
+    // While the thread ends, the counter is gone, and there is nothing to count.
     let counted = COUNTED.try_with(Cell::get).unwrap_or(false);
     if counted {
         let _ = BYTES.try_with(|all| all.set(all.get() + bytes));
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // Not by way of `alloc`: large memory comes from the system zeroed, and need not be touched.
+    // Not through `alloc`: the system provides large memory zeroed, without touching it.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if ARMED.load(Ordering::Relaxed) {
             add(layout.size() as i64);
@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Counts the host memory that this thread takes and gives back until the result is dropped.
+/// Counts this thread's allocated and freed host memory until the result is dropped.
 #[must_use]
 pub(crate) fn counting() -> Counter {
     BYTES.set(0);
@@ -73,11 +73,11 @@ pub(crate) fn counting() -> Counter {
     Counter(())
 }
 
-/// While it lives, host memory is counted.
+/// Counts host memory while it lives.
 pub(crate) struct Counter(());
 
 impl Counter {
-    /// Bytes that were taken and not given back.
+    /// Returns the bytes that were allocated and not freed.
     pub(crate) fn bytes(&self) -> i64 {
         BYTES.get()
     }
@@ -90,7 +90,7 @@ impl Drop for Counter {
     }
 }
 
-/// Runs `body`, whose host memory is not the peer's.
+/// Runs `body` without counting its host memory.
 pub(crate) fn uncounted<R>(body: impl FnOnce() -> R) -> R {
     let before = COUNTED.replace(false);
     let result = body();
@@ -98,14 +98,14 @@ pub(crate) fn uncounted<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What stands before each piece of memory that a callback gives out.
+/// The header before each allocation of a callback.
 #[repr(C)]
 struct Header {
     size: usize,
     align: usize,
 }
 
-/// Callbacks that take from the counting allocator.
+/// Callbacks that use the counting allocator.
 pub(crate) static CALLBACKS: Callbacks = Callbacks(vk::AllocationCallbacks {
     p_user_data: std::ptr::null_mut(),
     pfn_allocation: Some(callback_allocate),
@@ -116,22 +116,22 @@ pub(crate) static CALLBACKS: Callbacks = Callbacks(vk::AllocationCallbacks {
     _marker: std::marker::PhantomData,
 });
 
-/// What may be shared although it holds a pointer.
+/// A wrapper that makes the callbacks `Sync` although they hold a pointer.
 pub(crate) struct Callbacks(pub(crate) vk::AllocationCallbacks<'static>);
 
 // SAFETY: the user data is NULL, and the functions keep their state per thread.
 unsafe impl Sync for Callbacks {}
 
-/// The layout of a piece with its header, and where the piece begins in it.
+/// Returns the layout of an allocation with its header, and the offset of the allocation.
 fn with_header(size: usize, align: usize) -> Option<(Layout, usize)> {
     let align = align.max(align_of::<Header>());
     Layout::new::<Header>().extend(Layout::from_size_align(size, align).ok()?).ok()
 }
 
-/// Where the header of a piece is.
+/// Returns the header of an allocation.
 ///
 /// # Safety
-/// The piece is one that [`callback_allocate`] gives out.
+/// The allocation came from [`callback_allocate`].
 unsafe fn header(piece: *mut u8) -> *mut Header {
     // SAFETY: a header lies before each piece, and the pieces are aligned for it: `with_header`.
     unsafe { piece.cast::<Header>().sub(1) }
@@ -151,7 +151,7 @@ unsafe extern "system" fn callback_allocate(
     if start.is_null() {
         return std::ptr::null_mut();
     }
-    // The header is not the peer's own.
+    // The header does not belong to the peer.
     add(-((layout.size() - size) as i64));
     // SAFETY: `offset` is within the layout.
     let piece = unsafe { start.add(offset) };
@@ -166,7 +166,7 @@ unsafe extern "system" fn callback_free(_: *mut c_void, piece: *mut c_void) {
     if piece.is_null() {
         return;
     }
-    // SAFETY: a piece of these callbacks, as whoever calls them promises.
+    // SAFETY: the caller of the callback passes an allocation of these callbacks.
     let header = unsafe { header(piece.cast()) };
     // SAFETY: `callback_allocate` wrote it.
     let Header { size, align } = unsafe { header.read() };

@@ -1,5 +1,5 @@
-//! Instructions of a pair. Hardware counters are seldom to be had in virtual machines, so this program starts itself
-//! under valgrind, which counts while the function `case::counted` is at work, C++ below it included.
+//! Instructions per pair. Virtual machines rarely have hardware counters, so this program runs itself under valgrind.
+//! It counts in the function `case::counted`, including C++ code called from it.
 
 use std::process::{Command, Stdio};
 
@@ -9,10 +9,10 @@ use crate::gpu::Driver;
 use crate::peers::PeerKind;
 use crate::workloads::{self, Scale};
 
-/// Those of them that are counted when there is little time.
+/// The workloads that are counted with `--quick`.
 pub(crate) const QUICK: [&str; 3] = ["churn-10k-usual", "frame-linear", "engine-10k-usual"];
 
-/// The workloads that are counted: the others take too long under valgrind.
+/// Returns the workloads that are counted. The others take too long under valgrind.
 pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
     const COUNTED: [&str; 12] = [
         "churn-1k-usual",
@@ -34,14 +34,14 @@ pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
     all.filter(|workload| COUNTED.contains(&workload.id.as_str())).collect()
 }
 
-/// Whether there is a valgrind.
+/// Returns true if valgrind is installed.
 pub(crate) fn available() -> bool {
     let quiet =
         Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
-/// In the child: one round is counted. The number of pairs.
+/// Runs one counted round in the child process. Returns the number of pairs.
 pub(crate) fn child(workload: &Workload, driver: &Driver, kind: PeerKind) -> Result<f64, String> {
     let entry = workload.peers.iter().find(|entry| entry.kind == kind).ok_or("it takes no part")?;
     let place = CaseSetup { driver, granularity: workload.granularity, kind, shape: entry.shape };
@@ -52,7 +52,7 @@ pub(crate) fn child(workload: &Workload, driver: &Driver, kind: PeerKind) -> Res
     Ok(pairs)
 }
 
-/// Instructions of a pair; `None` if the peer has no such shape.
+/// Returns the instructions per pair. `None` if the peer does not support the shape.
 pub(crate) fn count(id: &str, kind: PeerKind, options: &Options) -> Result<Option<f64>, String> {
     let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut command = Command::new("valgrind");
@@ -73,7 +73,7 @@ pub(crate) fn count(id: &str, kind: PeerKind, options: &Options) -> Result<Optio
     Ok(collected(&said).filter(|_| pairs > 0.0).map(|collected| collected / pairs))
 }
 
-/// The number behind "Collected" in what callgrind says.
+/// Returns the number after "Collected" in callgrind's output.
 fn collected(said: &str) -> Option<f64> {
     let line = said.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()

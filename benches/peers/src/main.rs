@@ -1,10 +1,10 @@
-//! Sublet measured beside the other allocators for Vulkan memory that its users would choose from.
+//! Measures Sublet against other allocators for Vulkan memory.
 //!
-//! `cargo run --release -p sublet-peers -- all` prints tables in Markdown; `--help` has the rest. This package is the
-//! only one that needs a C++ compiler, for VMA.
+//! `cargo run --release -p sublet-peers -- all` prints tables in Markdown; `--help` describes the rest. Only this
+//! package needs a C++ compiler, for VMA.
 //!
-//! What is done to the peers is in `workloads`, how they are driven in `peers`, and what stands between them and the
-//! driver in `gpu`. The lists of operations are made before anything is measured, from a fixed seed.
+//! `workloads` has the operations, `peers` the allocators, and `gpu` the layer between them and the driver. The
+//! operations are generated before anything is measured, from a fixed seed.
 #![deny(unsafe_code)]
 #![allow(
     clippy::as_conversions,
@@ -42,7 +42,7 @@ use crate::session::Session;
 #[global_allocator]
 static HEAP: heap::Counting = heap::Counting;
 
-/// The versions of all peers, as `build.rs` found them in Cargo.lock.
+/// The versions of all peers, which `build.rs` read from Cargo.lock.
 const VERSIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/versions.rs"));
 
 fn main() -> ExitCode {

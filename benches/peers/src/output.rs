@@ -1,4 +1,4 @@
-//! What goes to standard output, besides tables: texts, and figures as they stand in tables.
+//! Standard output besides tables: texts, and figures as tables show them.
 
 use std::io::Write as _;
 
@@ -8,18 +8,18 @@ use crate::workloads::descriptors::ROWS;
 use crate::workloads::fill::FILLS;
 use crate::workloads::{self, Scale};
 
-/// p50 / p99 / p99.9 / max, in whole nanoseconds.
+/// Formats p50 / p99 / p99.9 / max, in whole nanoseconds.
 pub(crate) fn percentiles(found: Percentiles) -> String {
     let Percentiles { p50, p99, p999, max } = found;
     [p50, p99, p999, max].map(|value| number(value.round())).map(|text| trimmed(&text)).join(" / ")
 }
 
-/// Whole nanoseconds need no decimals.
+/// Removes decimals, because these are whole nanoseconds.
 fn trimmed(text: &str) -> String {
     text.trim_end_matches(".00").trim_end_matches(".0").to_owned()
 }
 
-/// The names of everything.
+/// Prints all names.
 pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
     let mut text = "Workloads:\n".to_owned();
@@ -35,22 +35,22 @@ pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     say(&text)
 }
 
-/// To standard output, which may be closed, or on a disk that is full.
+/// Prints to standard output. It may be closed, or its disk full.
 pub(crate) fn say(text: &str) -> Result<(), String> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
 }
 
-/// What the system says of its processor.
+/// Returns the system's description of its processor.
 pub(crate) fn processor() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     model.map_or_else(|| "unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// Whether others than this process are at work on the machine, as far as the system says.
+/// Returns true if other processes use the machine, if the system reports it.
 pub(crate) fn is_busy() -> bool {
-    // This process has been one of them for a while.
+    // This process is part of the load.
     const OWN_LOAD: f64 = 1.0;
     const LITTLE: f64 = 0.7;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What was measured, kept to be looked up by workload and peer.
+//! Stores measurements by workload and peer.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use crate::peers::PeerKind;
 use crate::statistics::Percentiles;
 use crate::workloads::descriptors::{Giver, SetFigures};
 
-/// One run of threads.
+/// The result of one run of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadFigures {
-    /// Million pairs in a second, all threads together.
+    /// Million pairs per second, all threads together.
     pub(crate) throughput: f64,
-    /// Bytes reserved at most.
+    /// Maximum reserved bytes.
     pub(crate) reserved: u64,
-    /// Bytes live at most, as the requests have it.
+    /// Maximum live bytes of the requests.
     pub(crate) live: u64,
 }
 
-/// Everything by now.
+/// All results so far.
 #[derive(Default)]
 pub(crate) struct Results {
     figures: BTreeMap<(String, PeerKind), Figures>,
     threads: BTreeMap<(PeerKind, usize, bool), ThreadFigures>,
     growth: BTreeMap<PeerKind, Percentiles>,
     sets: BTreeMap<(&'static str, Giver), SetFigures>,
-    /// Whether others were at work on the machine when threads were measured: then their scaling says nothing.
+    /// True if other processes used the machine during the measurement of threads. The scaling is then meaningless.
     pub(crate) busy: bool,
 }
 
@@ -38,7 +38,7 @@ impl Results {
         self.figures.get(&(id.to_owned(), kind))
     }
 
-    /// Nanoseconds for each pair.
+    /// Returns the nanoseconds per pair.
     pub(crate) fn pair(&self, id: &str, kind: PeerKind) -> Option<f64> {
         self.get(id, kind)?.pair
     }
@@ -70,20 +70,20 @@ impl Results {
         self.sets.insert((row, giver), figures);
     }
 
-    /// Of the driver that was measured last.
+    /// For the driver that was measured last.
     #[cfg(test)]
     pub(crate) fn sets(&self, row: &'static str, giver: Giver) -> Option<&SetFigures> {
         self.sets.get(&(row, giver))
     }
 
-    /// The workloads after which Sublet had more in reserve than VMA, or had called the driver more often.
+    /// Returns the workloads in which Sublet reserved more than VMA, or called the driver more often.
     pub(crate) fn above_vma(&self, rows: &[(String, String)]) -> Vec<String> {
         let mut above = Vec::new();
         for (id, _) in rows {
             let (Some(own), Some(vma)) = (self.get(id, PeerKind::Sublet), self.get(id, PeerKind::Vma)) else {
                 continue;
             };
-            // Where nothing is live, it is by chance which of the blocks was emptied last.
+            // If nothing is live, the remaining block is the one that was emptied last, which is random.
             let bytes = |of: &Figures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
             if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
                 above.push(format!(

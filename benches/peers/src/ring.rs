@@ -1,18 +1,18 @@
-//! A queue from one thread to one other: how allocations are handed over, at as little cost as can be.
+//! A queue from one thread to another with minimal overhead, to hand over allocations.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// On a cache line of its own.
+/// A value on its own cache line.
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// Fixed places for `T`s that are on the way.
+/// A fixed number of places for `T`s in transit.
 ///
-/// `head` is the number of places ever emptied, `tail` that of those ever filled: `head <= tail <= head + capacity`,
-/// and exactly the places from `head` to `tail` hold a value.
+/// `head` counts the places ever emptied, `tail` those ever filled: `head <= tail <= head + capacity`. Exactly the
+/// places from `head` to `tail` hold a value.
 pub(crate) struct Ring<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,
     head: Line<AtomicUsize>,
@@ -32,7 +32,7 @@ impl<T> Ring<T> {
         Self { places, head: Line(AtomicUsize::new(0)), tail: Line(AtomicUsize::new(0)) }
     }
 
-    /// The two ends. That they take the ring for themselves is what makes them the only ones.
+    /// Returns the two ends. They borrow the ring exclusively, so there is only one of each.
     pub(crate) fn ends(&mut self) -> (Producer<'_, T>, Consumer<'_, T>) {
         let (head, tail) = (*self.head.0.get_mut(), *self.tail.0.get_mut());
         let ring = &*self;
@@ -51,7 +51,7 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// Where values go in.
+/// The input end.
 pub(crate) struct Producer<'a, T> {
     ring: &'a Ring<T>,
     tail: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Producer<'a, T> {
 }
 
 impl<T> Producer<'_, T> {
-    /// Gives the value back if the ring is full.
+    /// Adds a value, or returns it if the ring is full.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
         let capacity = self.ring.places.len();
@@ -78,7 +78,7 @@ impl<T> Producer<'_, T> {
     }
 }
 
-/// Where values come out.
+/// The output end.
 pub(crate) struct Consumer<'a, T> {
     ring: &'a Ring<T>,
     head: usize,
@@ -125,7 +125,7 @@ mod tests {
             }
             assert_eq!(producer.push(Box::new(7)), Ok(()));
         }
-        // The ends can be taken again, and what is left is dropped.
+        // The ends can be created again, and the ring drops remaining values.
         assert_eq!(ring.ends().1.pop(), Some(Box::new(7)));
         assert_eq!(ring.ends().0.push(Box::new(8)), Ok(()));
     }

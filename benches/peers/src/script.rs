@@ -1,6 +1,6 @@
-//! What is to be done, made beforehand from fixed seeds: the same for every peer.
+//! The operations, generated in advance from fixed seeds: the same for every peer.
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(fastrand::Rng);
 
@@ -9,7 +9,7 @@ impl Random {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Any number, each as likely.
+    /// Returns a uniformly distributed number.
     pub(crate) fn any(&mut self) -> u64 {
         self.0.u64(..)
     }
@@ -18,8 +18,8 @@ impl Random {
         self.0.u64(..bound)
     }
 
-    /// Log-uniform, octave by octave: each power of two from `1 << from` to `1 << (to - 1)` is as likely, and within
-    /// one all sizes are.
+    /// Returns a log-uniform number: uniform over the powers of two from `1 << from` to `1 << (to - 1)`, and uniform
+    /// within each.
     pub(crate) fn log_uniform(&mut self, from: u32, to: u32) -> u64 {
         let octave = 1 << (u64::from(from) + self.below(u64::from(to - from)));
         octave + self.below(octave)
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// What one allocation needs.
+/// The requirements of one allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) size: u64,
@@ -38,14 +38,14 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
 }
 
-/// What is to be allocated.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Memory alone.
+    /// Memory without a resource.
     Memory,
     /// A buffer with its memory.
     Buffer,
-    /// An optimal image with its memory; the size is its edge in texels of four bytes.
+    /// An optimal image with its memory. The size is its edge in texels of four bytes.
     Image,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Alignments {
     Usual,
     /// The same at 25 percent each.
     Mixed,
-    /// 256 always.
+    /// Always 256.
     Fixed,
 }
 
@@ -71,11 +71,11 @@ impl Alignments {
     }
 }
 
-/// How requests are drawn.
+/// The distribution of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
     pub(crate) alignments: Alignments,
-    /// Binary logarithms of the smallest size, and of the first that is too large.
+    /// Binary logarithms of the smallest size, and of the upper bound.
     pub(crate) octaves: (u32, u32),
 }
 
@@ -91,20 +91,20 @@ impl Shapes {
     }
 }
 
-/// A stretch of operations of one kind. Each number is a slot that an allocation is kept in.
+/// A sequence of operations of one kind. Each number is the slot of an allocation.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// Into slots that are vacant.
+    /// Allocates into vacant slots.
     Allocate(Vec<(u32, Request)>),
-    /// What was there is freed, and another allocation made.
+    /// Frees the allocation in a slot and makes another.
     Replace(Vec<(u32, Request)>),
     Free(Vec<u32>),
-    /// Gives everything back at once, where the peer can.
+    /// Frees everything at once, if the peer can.
     Reset,
 }
 
 impl Phase {
-    /// Operations, and so half the pairs.
+    /// Returns the number of allocations and frees, two per pair.
     pub(crate) fn halves(&self) -> usize {
         match self {
             Self::Allocate(list) => list.len(),
@@ -115,12 +115,12 @@ impl Phase {
     }
 }
 
-/// `count` requests for the slots from 0 on.
+/// Returns `count` requests for the slots from 0 on.
 pub(crate) fn fill(random: &mut Random, shapes: Shapes, count: usize) -> Phase {
     Phase::Allocate((0..count).map(|slot| (slot as u32, shapes.draw(random))).collect())
 }
 
-/// `count` times another slot of `live` is given another allocation.
+/// Replaces the allocation in a random slot of `live`, `count` times.
 pub(crate) fn churn(random: &mut Random, shapes: Shapes, live: usize, count: usize) -> Phase {
     Phase::Replace((0..count).map(|_| (random.below(live as u64) as u32, shapes.draw(random))).collect())
 }

@@ -1,4 +1,4 @@
-//! A run of the program: which workloads, in which order, and the tables that come of them.
+//! A run of the program: the workloads, their order, and the resulting tables.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,9 +48,9 @@ const SHARED: [PeerKind; 5] =
 /// Tables of instructions, and their columns.
 const COUNTED: [(&str, &[PeerKind]); 2] =
     [("Instructions for each pair", &WHOLE), ("Instructions for each pair, engines", &ENGINES)];
-/// No workload may take more than such a part of a real heap.
+/// Divisor of a real heap: no workload may use more than this part.
 const HEAP_PART: u64 = 3;
-/// Progress is shown so often.
+/// Interval between updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Session {
@@ -87,7 +87,7 @@ impl Session {
         })
     }
 
-    /// The same at a size that a test has time for.
+    /// Creates a session with workloads small enough for a test.
     #[cfg(test)]
     pub(crate) fn tiny(options: &Options) -> Result<Self, String> {
         let mut session = Self::new(options)?;
@@ -102,7 +102,7 @@ impl Session {
         &self.results
     }
 
-    /// Everything that the command asks for, printed.
+    /// Runs a command, and prints its tables.
     pub(crate) fn run(&mut self, command: &Command) -> Result<(), String> {
         match command {
             Command::List => {
@@ -160,7 +160,7 @@ impl Session {
         self.progress.suspend(|| say(&text))
     }
 
-    /// What has to be known to make sense of the figures.
+    /// Returns the information that is needed to interpret the figures.
     fn head(&self) -> Result<String, String> {
         let gpu = Gpu::new(&self.driver, Some(1))?;
         let command: Vec<String> = std::env::args().skip(1).collect();
@@ -194,14 +194,14 @@ impl Session {
         ))
     }
 
-    /// Measures a workload with the peers that are asked for.
+    /// Measures a workload with the selected peers.
     fn measure(&mut self, mut workload: Workload, driver: &Driver) -> Result<bool, String> {
         workload.peers.retain(|entry| self.options.wants_peer(entry.kind));
         if !self.options.wants(&workload.id) || workload.peers.is_empty() {
             return Ok(false);
         }
         if !matches!(driver, Driver::Null(_)) {
-            // Memory is real there.
+            // A real driver uses real memory.
             let heap = Gpu::new(driver, None)?.largest_heap();
             if workload.live_bytes() > heap / HEAP_PART {
                 let needs = bytes(workload.live_bytes() as f64);
@@ -219,7 +219,7 @@ impl Session {
         Ok(true)
     }
 
-    /// The ids and titles of what was measured.
+    /// Returns ids and titles of the measured workloads.
     fn measure_all(&mut self, maker: Maker) -> Result<Vec<(String, String)>, String> {
         let mut measured = Vec::new();
         for workload in maker(&self.scale) {
@@ -239,7 +239,7 @@ impl Session {
         }
         self.times("Nanoseconds for each pair of allocate and free", &rows)?;
         self.print_details(&rows, &WHOLE, true)?;
-        // With a hundredth of the allocations there are two or three blocks, whose sizes follow other rules.
+        // With a hundredth of the allocations there are only two or three blocks, whose sizes follow other rules.
         let above = if self.scale.smaller < 100 { self.results.above_vma(&rows) } else { Vec::new() };
         if above.is_empty() { Ok(()) } else { Err(above.join("\n")) }
     }
@@ -267,7 +267,7 @@ impl Session {
         )
     }
 
-    /// Single calls, memory and calls of the driver.
+    /// Prints single calls, memory, and driver calls.
     fn print_details(
         &self,
         rows: &[(String, String)],
@@ -335,7 +335,7 @@ impl Session {
         self.print("What the caller holds", &[], handles)
     }
 
-    /// With the system's driver, where the others had another.
+    /// Measures with the system's driver if the other workloads used another.
     fn create_on_vulkan(&mut self) -> Result<(), String> {
         let driver = Driver::Vulkan(0);
         if self.driver == driver {
@@ -543,7 +543,7 @@ impl Session {
         Ok(())
     }
 
-    /// One workload and one peer under valgrind: see `instructions`.
+    /// Runs one workload and one peer under valgrind: see `instructions`.
     fn counted(&mut self, id: &str) -> Result<(), String> {
         let kind = *self.options.peers.first().ok_or("one peer is counted at a time")?;
         let found = instructions::workloads(&self.scale).into_iter().find(|workload| workload.id == id);
@@ -572,7 +572,7 @@ impl Session {
                 let mut cells = vec![workload.title.clone()];
                 let (mut own, mut vma) = (None, None);
                 for kind in *kinds {
-                    // It would take the time of all others together, and is known to be slow.
+                    // Skipped by default: it would take as long as all others together, and is known to be slow.
                     let counted = takes_part.contains(kind)
                         && self.options.wants_peer(*kind)
                         && !matches!(kind, PeerKind::GpuAllocator | PeerKind::Rlsf);

@@ -7,15 +7,15 @@ use crate::table::Table;
 use crate::workloads::Scale;
 use crate::workloads::descriptors::{Giver, ROWS, SetFigures, sets};
 
-/// The driver that was asked for, and if that is the one that does nothing the system's as well, if there is one: what
-/// a call of the driver costs decides.
+/// Returns the requested driver. For the null driver, adds the system's driver if there is one, because the cost of
+/// driver calls matters here.
 pub(crate) fn drivers(asked: &Driver) -> Vec<Driver> {
     let real = Driver::Vulkan(0);
     let has_real = matches!(asked, Driver::Null(_)) && Gpu::new(&real, None).is_ok();
     std::iter::once(asked.clone()).chain(has_real.then_some(real)).collect()
 }
 
-/// Title, note and table; what is found is told as well.
+/// Prints title, note and table, and stores the results.
 pub(crate) fn tables(
     driver: &Driver,
     options: &Options,

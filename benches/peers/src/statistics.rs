@@ -1,6 +1,6 @@
-//! Medians, percentiles, and how they are written.
+//! Medians, percentiles, and their formatting.
 
-/// The value in the middle; of an even number, the mean of the two there. `None` of nothing.
+/// Returns the middle value, or the mean of the two middle ones. `None` if `values` is empty.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Single calls, in nanoseconds.
+/// Latencies of single calls, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub(crate) struct Percentiles {
     pub(crate) p50: f64,
@@ -22,7 +22,8 @@ pub(crate) struct Percentiles {
 }
 
 impl Percentiles {
-    /// By nearest rank: the smallest value that at least that share of all does not exceed. `None` of nothing.
+    /// Computes percentiles by nearest rank: the smallest value that at least this share of all does not exceed. `None`
+    /// if `values` is empty.
     pub(crate) fn of(values: &mut [f32]) -> Option<Self> {
         values.sort_unstable_by(f32::total_cmp);
         let last = values.len().checked_sub(1)?;
@@ -30,14 +31,14 @@ impl Percentiles {
         Some(Self { p50: rank(500), p99: rank(990), p999: rank(999), max: f64::from(values[last]) })
     }
 
-    /// The median of each figure over several rounds.
+    /// Returns the median of each figure over several rounds.
     pub(crate) fn median(rounds: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
         Some(Self { p50: of(|r| r.p50)?, p99: of(|r| r.p99)?, p999: of(|r| r.p999)?, max: of(|r| r.max)? })
     }
 }
 
-/// With two or three digits that mean something, and commas in thousands.
+/// Formats with two or three significant digits, and commas between thousands.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -60,7 +61,7 @@ pub(crate) fn number(value: f64) -> String {
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
-/// How often `of` fits into `by`'s place: `x 6.1`.
+/// Formats the ratio `of` / `by` as `x 6.1`.
 pub(crate) fn ratio(of: Option<f64>, by: Option<f64>) -> String {
     match (of, by) {
         (Some(of), Some(by)) if by > 0.0 => format!("x {}", number(of / by)),
@@ -68,7 +69,7 @@ pub(crate) fn ratio(of: Option<f64>, by: Option<f64>) -> String {
     }
 }
 
-/// A number of bytes.
+/// Formats a number of bytes.
 pub(crate) fn bytes(value: f64) -> String {
     const UNITS: [(&str, f64); 3] =
         [("GiB", (1_u64 << 30) as f64), ("MiB", (1_u64 << 20) as f64), ("KiB", 1024.0)];

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A table; the first column is left-aligned, the others right.
+/// A table. The first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     head: Vec<String>,
@@ -14,7 +14,7 @@ impl Table {
         Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row. What is missing in it is left empty.
+    /// Adds a row. Missing cells are empty.
     pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
         let mut cells: Vec<String> = cells.into_iter().map(Into::into).collect();
         cells.resize(self.head.len(), String::new());
@@ -25,7 +25,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Leaves out columns in which no row says anything.
+    /// Removes columns that are empty in every row.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let said = |at: usize| at == 0 || self.rows.iter().any(|row| !matches!(row[at].as_str(), "" | "-"));
         let kept: Vec<bool> = (0..self.head.len()).map(said).collect();

@@ -1,4 +1,4 @@
-//! Every workload with every peer, at a size that a test has time for: each run checks its own end state.
+//! Every workload with every peer, small enough for a test. Each run checks its own end state.
 
 use clap::Parser as _;
 
@@ -100,7 +100,7 @@ fn every_giver_of_descriptor_sets() {
     }
 }
 
-/// The simulated driver checks every call, and a run fails if it has anything to say.
+/// The simulated driver checks every call, and a run fails if it reports anything.
 #[test]
 fn a_driver_that_checks_is_content() {
     run(
@@ -109,7 +109,7 @@ fn a_driver_that_checks_is_content() {
     );
 }
 
-/// What a run is for: it must not be content with a wrong end.
+/// Checks the checks: a run must fail on a wrong end state.
 #[test]
 fn a_wrong_end_is_an_error() {
     use crate::case::{CaseSetup, case};
@@ -121,12 +121,12 @@ fn a_wrong_end_is_an_error() {
     let request = Request { size: 1 << 20, alignment: 16, kind: Kind::Memory };
     for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
         let place = CaseSetup { driver: &driver, granularity: 1, kind, shape: Shape::Default };
-        // Refused.
+        // A failed allocation.
         let mut refused = case(place, 2).unwrap().unwrap();
         refused.limit(0);
         refused.prepare(&[Phase::Allocate(vec![(0, request)])], 1);
         assert!(refused.finish().is_err_and(|error| error.contains("refused")), "{}", kind.title());
-        // Two in one slot: the first is lost.
+        // Two allocations in one slot: the first is lost.
         let mut lost = case(place, 2).unwrap().unwrap();
         lost.prepare(&[Phase::Allocate(vec![(0, request), (0, request)])], 1);
         assert!(lost.finish().is_err(), "{}", kind.title());

@@ -1,4 +1,4 @@
-//! What one side holds: its blocks, who owns them, and what lies in them.
+//! The memory of one side: its blocks, their owners, and the allocations in them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ash::vk;
 use super::side::Placement;
 use super::tap::{Log, Tap};
 
-/// Whose a `VkDeviceMemory` is.
+/// The owner of a `VkDeviceMemory`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Owner {
     /// The default vector of a memory type.
@@ -22,7 +22,7 @@ pub(super) struct Block {
     pub(super) memory_type: u32,
     pub(super) size: u64,
     pub(super) dedicated: bool,
-    /// Offsets and ends of what lies in it.
+    /// Offsets and ends of the allocations in it.
     used: BTreeMap<u64, u64>,
 }
 
@@ -33,10 +33,10 @@ pub(super) struct Books {
 }
 
 impl Books {
-    /// Enters what an operation asked of the driver. `pool`: if it was one in a pool.
+    /// Applies the driver calls of an operation. `pool` is the operation's pool, if it had one.
     pub(super) fn enter(&mut self, log: &Log, tap: &Tap, pool: Option<usize>) {
         for memory in &log.got {
-            // What was given back at once has come and gone.
+            // Memory that was already freed is skipped.
             if let Some(found) = tap.live(*memory) {
                 let memory_type = found.memory_type;
                 let owner = pool.map_or(Owner::Default(memory_type), Owner::Pool);
@@ -52,7 +52,7 @@ impl Books {
         }
     }
 
-    /// Enters an allocation, if it is where one can be.
+    /// Adds an allocation. Returns an error if it cannot be there.
     pub(super) fn place(&mut self, place: &Placement) -> Result<(), String> {
         let Some(block) = self.blocks.get_mut(&place.memory) else {
             return Err(format!("an allocation in memory that was never allocated: {place:?}"));
@@ -70,14 +70,14 @@ impl Books {
         Ok(())
     }
 
-    /// Takes an allocation out. Its block may be gone already.
+    /// Removes an allocation. Its block may be freed already.
     pub(super) fn take(&mut self, place: &Placement) {
         if let Some(block) = self.blocks.get_mut(&place.memory) {
             block.used.remove(&place.offset);
         }
     }
 
-    /// All blocks, but for their names, in an order that both sides have in common.
+    /// Returns all blocks without their names, in an order that is the same on both sides.
     pub(super) fn shape(&self) -> Vec<(Owner, u64, bool)> {
         let mut shape: Vec<_> =
             self.blocks.values().map(|block| (block.owner, block.size, block.dedicated)).collect();
@@ -85,7 +85,7 @@ impl Books {
         shape
     }
 
-    /// Bytes of the blocks of a heap in which something lies.
+    /// Returns the bytes of a heap's blocks that are not empty.
     pub(super) fn used_bytes(&self, heap_of: &dyn Fn(u32) -> u32, heap: u32) -> u64 {
         let blocks = self.blocks.values();
         blocks
@@ -94,7 +94,7 @@ impl Books {
             .sum()
     }
 
-    /// Empty blocks, and all blocks, of a vector.
+    /// Returns the numbers of empty blocks and of all blocks of a vector.
     pub(super) fn empties(&self, owner: Owner) -> (usize, usize) {
         let own = || self.blocks.values().filter(|block| block.owner == owner && !block.dedicated);
         (own().filter(|block| block.used.is_empty()).count(), own().count())

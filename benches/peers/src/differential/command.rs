@@ -6,10 +6,10 @@ use super::run::{Order, run};
 use crate::cli::Options;
 use crate::output::say;
 
-/// Runs so many programs and prints what was compared.
+/// Runs a number of programs and prints the comparison.
 ///
 /// # Errors
-/// The shortest programs that show a difference which is not meant.
+/// The shortest programs that show an unintended difference.
 pub(crate) fn command(
     programs: u64,
     profile: Option<String>,

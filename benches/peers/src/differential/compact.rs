@@ -1,4 +1,4 @@
-//! The same fragmented memory, compacted by both.
+//! Defragments the same memory on both sides.
 
 use std::ops::AddAssign;
 
@@ -23,16 +23,16 @@ const ALGORITHMS: [DefragmentationAlgorithm; 4] = [
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Gains {
     pub(super) heaps: u64,
-    /// Heaps that were not the same to begin with.
+    /// Number of heaps that differed at the start.
     pub(super) others: u64,
-    /// Heaps of which Sublet, or VMA, freed more, by the algorithm.
+    /// Number of heaps of which Sublet, or VMA, freed more, by algorithm.
     pub(super) more: [u64; 4],
     pub(super) less: [u64; 4],
     pub(super) vma: Sums,
     pub(super) sublet: Sums,
 }
 
-/// Sums of one side, in bytes but for the moves.
+/// Sums of one side, in bytes except for the moves.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sums {
     pub(super) freed: u128,
@@ -65,7 +65,7 @@ impl Gains {
     }
 }
 
-/// What is done to each: in the pool, sizes allocated, and slots freed.
+/// The operations on each side: the pool, allocated sizes, and freed slots.
 struct Heap {
     pool: Option<PoolSpec>,
     sizes: Vec<(u64, u64)>,
@@ -93,12 +93,12 @@ fn heap(random: &mut Random, memory_type: u32) -> Heap {
     });
     let sizes: Vec<_> = sizes.collect();
     let share = 20 + random.below(70);
-    // The first stays: VMA divides by the number of allocations.
+    // The first allocation stays, because VMA divides by the number of allocations.
     let freed = (1..sizes.len()).filter(|_| random.below(100) < share).collect();
     Heap { pool, sizes, freed }
 }
 
-/// Bytes before and after, and what was done.
+/// Bytes before and after, and the result.
 type Done = (u64, u64, Compacted);
 
 fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec<Placement>), String> {
@@ -135,11 +135,11 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
     if messages.is_empty() { Ok(((before, after, done), places)) } else { Err(messages.join("; ")) }
 }
 
-/// Fragments memory and compacts it.
+/// Fragments memory and defragments it.
 ///
 /// # Errors
-/// If Sublet's allocations overlap afterwards, a limit was passed, or what it says it freed is not what the driver got
-/// back.
+/// If Sublet's allocations overlap afterwards, a limit was exceeded, or Sublet's count of freed bytes differs from the
+/// driver's.
 pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains, String> {
     let mut random = Random::new(seed);
     let setup = Setup {

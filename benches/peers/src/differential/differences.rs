@@ -1,23 +1,22 @@
-//! Where Sublet means to differ from VMA: each difference with its reason, and hit by some program.
+//! Intended differences between Sublet and VMA. Each has a reason, and some program shows it.
 //!
-//! The conditions under which each may be seen are in `explain.rs`, the chapter "Differences from VMA" of the guide
-//! tells users.
+//! `explain.rs` has the conditions for each. The guide's chapter "Differences from VMA" describes them for users.
 
 macro_rules! differences {
     ($( $name:ident $id:literal $reason:literal; )*) => {
-        /// A difference that is meant.
+        /// An intended difference.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub(super) enum Difference { $( $name, )* }
 
         impl Difference {
             pub(super) const ALL: &[Self] = &[ $( Self::$name, )* ];
 
-            /// What reports call it.
+            /// Returns its name in reports.
             pub(super) fn id(self) -> &'static str {
                 match self { $( Self::$name => $id, )* }
             }
 
-            /// Why it is so.
+            /// Returns its reason.
             pub(super) fn reason(self) -> &'static str {
                 match self { $( Self::$name => $reason, )* }
             }

@@ -1,4 +1,4 @@
-//! When two answers differ, and when they may.
+//! Decides whether two results differ, and whether they may.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolCreateFlags};
@@ -9,7 +9,7 @@ use super::program::{PoolSpec, Resource, Setup, Spec};
 use super::side::{Failed, HeapFigures, Placement, Why};
 use super::tap::{Fault, FaultyCall, Log};
 
-/// One allocation, asked of both.
+/// One allocation request to both sides.
 pub(super) struct Case<'a> {
     pub(super) setup: &'a Setup,
     pub(super) resource: &'a Resource,
@@ -17,9 +17,9 @@ pub(super) struct Case<'a> {
     pub(super) pool: Option<&'a PoolSpec>,
     pub(super) needs: Option<Needs>,
     pub(super) fault: Option<Fault>,
-    /// Whether both held the same memory before.
+    /// True if both held the same memory before.
     pub(super) aligned: bool,
-    /// The heaps before, as VMA and as Sublet had them.
+    /// The heaps before, of VMA and of Sublet.
     pub(super) before: &'a [HeapFigures],
     pub(super) sublet_before: &'a [HeapFigures],
     pub(super) vma: &'a Result<Placement, Failed>,
@@ -47,7 +47,7 @@ impl Case<'_> {
         )
     }
 
-    /// What is wrong with Sublet's answer whatever VMA's is.
+    /// Returns an error in Sublet's result that does not depend on VMA's.
     pub(super) fn wrong_alone(&self) -> Option<&'static str> {
         let place = self.sublet.as_ref().ok()?;
         let needs = self.needs?;
@@ -66,11 +66,11 @@ impl Case<'_> {
         None
     }
 
-    /// How the two differ, if they do.
+    /// Returns the difference between the two, if there is one.
     pub(super) fn differs(&self) -> Option<&'static str> {
         match (self.vma, self.sublet) {
             (Ok(vma), Ok(sublet)) => {
-                // Whoever was refused, or held other memory before, may have gone on to another place.
+                // A side that failed once, or held other memory before, may have tried another place.
                 let went_on = !self.aligned
                     && (refusals(self.vma_log) != 0 || refusals(self.sublet_log) != 0 || self.is_tight());
                 if went_on {
@@ -92,14 +92,14 @@ impl Case<'_> {
             (Err(vma), Err(sublet)) if vma.result == sublet.result => {}
             (Err(_), Err(_)) if self.aligned => return Some("another error"),
             (Err(_), Err(_)) => {}
-            // Whoever holds an empty block has room where it may not ask for more, and fewer left to ask for.
+            // An empty block gives a side space if the limits forbid new memory, but leaves fewer new blocks.
             _ if !self.aligned && self.is_tight() => return None,
             _ => return Some("another result"),
         }
         (self.aligned && self.vma_log.asked != self.sublet_log.asked).then_some("other calls of the driver")
     }
 
-    /// Whether the budget, or the number of allocations, leaves little.
+    /// Returns true if the budget or the number of allocations is almost exhausted.
     pub(super) fn is_tight(&self) -> bool {
         let types = 0..self.setup.profile.types.len() as u32;
         let few = self.setup.max_count.is_some();
@@ -116,7 +116,7 @@ impl Case<'_> {
         self.needs.map_or(0, |needs| needs.size)
     }
 
-    /// What the budget of a heap leaves free, on the side on which that is less.
+    /// Returns the free part of a heap's budget, on the side with less.
     fn free(&self, heap: u32) -> u64 {
         let free = |heaps: &[HeapFigures]| {
             let heap = heaps[heap as usize];
@@ -125,7 +125,7 @@ impl Case<'_> {
         free(self.before).min(free(self.sublet_before))
     }
 
-    /// Heaps that either of the two asked, or took, memory from.
+    /// Returns the heaps from which either side allocated or tried to.
     fn heaps(&self) -> impl Iterator<Item = u32> {
         let asked = self.vma_log.asked.iter().chain(&self.sublet_log.asked).map(|asked| asked.memory_type);
         let placed = [self.vma, self.sublet].into_iter().flatten().map(|place| place.memory_type);
@@ -134,7 +134,7 @@ impl Case<'_> {
         types.into_iter().map(|kind| self.setup.profile.types[kind as usize].heap)
     }
 
-    /// Whether Sublet rounds the size up to granularity pages.
+    /// Returns true if Sublet rounds the size up to granularity pages.
     fn takes_whole_pages(&self) -> bool {
         let granularity = self.setup.profile.limits.buffer_image_granularity;
         let ignored = self
@@ -148,7 +148,7 @@ impl Case<'_> {
         granularity > 1 && !ignored && kind
     }
 
-    /// Whether a heap's budget has no room for a whole block, or for what is asked.
+    /// Returns true if a heap's budget has no space for a whole block, or for the request.
     fn is_over_budget(&self) -> bool {
         let wanted =
             self.setup.profile.types.iter().enumerate().map(|(kind, _)| self.setup.block_size(kind as u32));
@@ -158,12 +158,12 @@ impl Case<'_> {
     }
 }
 
-/// Whether VMA 3.4 and 3.3 may choose another memory type.
+/// Returns true if VMA 3.4 and 3.3 may choose different memory types.
 pub(super) fn follows_newer_rule(spec: &Spec) -> bool {
     spec.usage.is_auto() && spec.flags.contains(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
 }
 
-/// The difference that is meant, if it is one.
+/// Returns the intended difference, if it is one.
 pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     let why = case.sublet.as_ref().err().map(|failed| failed.why);
     let error = match why {
@@ -240,7 +240,7 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     {
         return Some(Difference::EmptyBlock);
     }
-    // Both were refused the same, and then one of them had room.
+    // Both had the same failures, and then one of them had space.
     let shared = |place: &Result<Placement, Failed>| place.as_ref().is_ok_and(|place| !place.dedicated);
     if shared(case.sublet)
         && case.vma_log.asked.starts_with(&case.sublet_log.asked)

@@ -1,4 +1,4 @@
-//! Random programs: from a seed always the same.
+//! Random programs, determined by a seed.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags, sim};
@@ -17,15 +17,15 @@ const FLAGS: [(AllocatorCreateFlags, &str); 7] = [
     (AllocatorCreateFlags::KHR_MAINTENANCE4, "VK_KHR_maintenance4"),
 ];
 
-/// Draws a program.
+/// Generates a program.
 struct Generator {
     random: Random,
     setup: Setup,
-    /// What the device of the setup has enabled.
+    /// The features that the setup's device has enabled.
     can_address: bool,
 }
 
-/// The program of a seed. `offered`: the extensions of the profile's device.
+/// Generates the program of a seed. `offered` are the extensions of the profile's device.
 pub(super) fn program(seed: u64, profile: &'static sim::Profile, offered: &[String]) -> Program {
     let mut random = Random::new(seed);
     let setup = setup(&mut random, profile, offered);
@@ -232,7 +232,7 @@ impl Generator {
         }
     }
 
-    /// Properties that some memory type has.
+    /// Returns properties that some memory type has.
     fn properties(&mut self) -> vk::MemoryPropertyFlags {
         let memory_type = self.memory_type();
         let has = self.setup.profile.types[memory_type as usize].flags;

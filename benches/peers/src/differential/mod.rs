@@ -7,11 +7,11 @@
 //!                a difference: explain -> one of differences, or the run fails with the shortest program found
 //! ```
 //!
-//! While both hold the same memory (the same blocks, by owner, size and kind), everything is compared: the place, every
-//! call of `vkAllocateMemory` with its chain, the budgets. Once a difference that is meant has left them with other
-//! blocks, what does not depend on them is.
+//! While both hold the same memory (the same blocks, by owner, size and kind), everything is compared: placements,
+//! every call of `vkAllocateMemory` with its chain, and budgets. After an intended difference the two may have
+//! different blocks. Then only properties that do not depend on the blocks are compared.
 //!
-//! With `SUBLET_TRACE` in the environment each allocation is printed as it is compared.
+//! With `SUBLET_TRACE` in the environment, each compared allocation is printed.
 
 mod books;
 mod command;

@@ -1,7 +1,7 @@
-//! What both allocators are told to do: a setup and a list of steps.
+//! The input of both allocators: a setup and a list of steps.
 //!
-//! A step names live allocations and pools by a number that is taken modulo how many there are, so that a program stays
-//! one when steps are left out of it.
+//! A step refers to live allocations and pools by an index modulo their number. A program therefore stays valid when
+//! steps are removed.
 
 use ash::vk;
 use sublet::{
@@ -11,7 +11,7 @@ use sublet::{
 
 use super::tap::Fault;
 
-/// How the allocators are made, and on what.
+/// The settings of the allocators, and their device.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) profile: &'static sim::Profile,
@@ -20,34 +20,34 @@ pub(super) struct Setup {
     pub(super) large_block: u64,
     /// Empty for none.
     pub(super) heap_limits: Vec<u64>,
-    /// `maxMemoryAllocationCount`, if it is to be another than the profile's.
+    /// `maxMemoryAllocationCount`, if it differs from the profile's.
     pub(super) max_count: Option<u32>,
-    /// Of Sublet only: VMA keeps at most one.
+    /// Only for Sublet. VMA keeps at most one.
     pub(super) empty_blocks_kept: u32,
 }
 
 impl Setup {
-    /// The heap's size, as far as the allocators may use it.
+    /// Returns the part of the heap that the allocators may use.
     pub(super) fn heap_size(&self, heap: u32) -> u64 {
         let limit = self.heap_limits.get(heap as usize).copied().unwrap_or(vk::WHOLE_SIZE);
         self.profile.heaps[heap as usize].size.min(limit)
     }
 
-    /// The preferred block size in a memory type, as VMA documents it.
+    /// Returns the preferred block size in a memory type, as VMA documents it.
     pub(super) fn block_size(&self, memory_type: u32) -> u64 {
         let heap = self.heap_size(self.profile.types[memory_type as usize].heap);
         let large = if self.large_block == 0 { 256 << 20 } else { self.large_block };
         (if heap <= 1 << 30 { heap / 8 } else { large }).next_multiple_of(32)
     }
 
-    /// Whether that is more than the heap has, or than there may be in one piece.
+    /// Returns true if that exceeds the heap or the maximum size of one allocation.
     pub(super) fn has_large_blocks(&self, memory_type: u32) -> bool {
         let heap = self.heap_size(self.profile.types[memory_type as usize].heap);
         self.block_size(memory_type) > heap.min(self.profile.limits.max_memory_allocation_size)
     }
 }
 
-/// What VMA calls a `VmaAllocationCreateInfo`.
+/// The equivalent of a `VmaAllocationCreateInfo`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
     pub(super) flags: AllocationCreateFlags,
@@ -75,7 +75,7 @@ impl Spec {
     }
 }
 
-/// What VMA calls a `VmaPoolCreateInfo`.
+/// The equivalent of a `VmaPoolCreateInfo`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolSpec {
     pub(super) memory_type: u32,
@@ -124,7 +124,7 @@ impl ImageSpec {
     }
 }
 
-/// What memory is asked for.
+/// The resource or requirements of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Resource {
     Raw {
@@ -137,12 +137,12 @@ pub(super) enum Resource {
         min_alignment: u64,
     },
     Image(ImageSpec),
-    /// A buffer that the program made itself, whose usage the allocator does not know.
+    /// A buffer that the program created, whose usage the allocator does not know.
     ForBuffer(BufferSpec),
     ForImage(ImageSpec),
 }
 
-/// One thing to do.
+/// One step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     CreatePool(PoolSpec),
@@ -155,7 +155,7 @@ pub(super) enum Step {
     Free(u64),
     Map(u64),
     Unmap(u64),
-    /// Shares of the allocation in 256ths; a size of 256 is `VK_WHOLE_SIZE`.
+    /// Offset and size in 256ths of the allocation. A size of 256 is `VK_WHOLE_SIZE`.
     Flush {
         pick: u64,
         from: u64,
@@ -166,7 +166,7 @@ pub(super) enum Step {
         resource: Resource,
         spec: Spec,
     },
-    /// The heap's budget and what others use of it, in 256ths of the heap.
+    /// The heap's budget and the usage of other processes, in 256ths of the heap.
     Budget {
         heap: u64,
         budget: u64,
@@ -176,7 +176,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The name that `--only` takes.
+    /// Returns its name for `--only`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::CreatePool(_) => "create-pool",

@@ -1,4 +1,4 @@
-//! One behaviour at a time, on both: what VMA's own tests notice when it is broken, and what they do not.
+//! Compares one behaviour at a time on both sides, including some that VMA's own tests do not cover.
 
 use std::fmt::Debug;
 
@@ -63,7 +63,7 @@ fn image(side: u32, tiling: vk::ImageTiling) -> Resource {
     })
 }
 
-/// One of the two, as a row drives it.
+/// One side, as a row uses it.
 struct Row<'a> {
     side: &'a mut dyn Side,
     slots: usize,
@@ -77,7 +77,7 @@ impl Row<'_> {
         self.side.allocate(slot, resource, spec, self.pool).map_err(|failed| failed.result)
     }
 
-    /// Plain memory of the GPU.
+    /// Allocates device memory without a resource.
     fn plain(&mut self, size: u64) -> Result<Placement, vk::Result> {
         self.allocate(&raw(size), &spec(MemoryUsage::GpuOnly, Flags::empty()))
     }
@@ -87,14 +87,14 @@ impl Row<'_> {
         self.pool = Some(0);
     }
 
-    /// Sizes that the driver was asked for since the last time, and how many memories it got back.
+    /// Returns the sizes of driver allocations since the last call, and the number of frees.
     fn asked(&self) -> (Vec<u64>, usize) {
         let Log { asked, freed, .. } = self.side.tap().take();
         (asked.iter().map(|asked| asked.size).collect(), freed.len())
     }
 }
 
-/// Does the same with both, and gives what both answer.
+/// Runs the same on both sides, and returns their common result.
 fn both<T: PartialEq + Debug>(setup: &Setup, what: impl Fn(&mut Row<'_>) -> T) -> T {
     fn one<T>(side: &mut dyn Side, what: impl Fn(&mut Row<'_>) -> T) -> T {
         let mut row = Row { side, slots: 0, pool: None };
@@ -244,7 +244,7 @@ fn allocated_bytes_are_counted() {
     assert_eq!(bytes, [(0, 1), (70, 2), (70, 3), (0, 2)]);
 }
 
-/// The simulated driver would complain.
+/// The simulated driver reports violations.
 #[test]
 fn linear_and_optimal_share_no_page() {
     for name in ["swiftshader", "arm-mali-g52", "apple-m1", "nvidia-h200", "lavapipe"] {
@@ -351,7 +351,7 @@ fn a_mapping_lasts_as_long_as_somebody_needs_it() {
     assert_eq!(mapped, [false, true, true, true, false]);
 }
 
-/// Both honour it for dedicated memory; Sublet everywhere.
+/// Both apply it to dedicated memory; Sublet applies it to all.
 #[test]
 fn dedicated_within_the_budget() {
     let answers = both(&setup("lavapipe"), |row| {
@@ -388,7 +388,7 @@ fn more_than_the_heap() {
     assert_eq!(answers, (Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY), vec![], 0));
 }
 
-/// For each usage and access the memory type, on each profile.
+/// The memory type for each usage and access, on each profile.
 #[test]
 fn memory_types() {
     let usages = [MemoryUsage::Auto, MemoryUsage::AutoPreferDevice, MemoryUsage::AutoPreferHost];
@@ -472,7 +472,7 @@ fn bound_unless_it_is_not_to_be() {
     assert_eq!(binds, [1, 1]);
 }
 
-/// What is in the chains: for a block, a buffer, an image, plain memory, and what may be aliased.
+/// The `pNext` chains for a block, a buffer, an image, memory without a resource, and aliased memory.
 #[test]
 fn chains() {
     let flags = AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS | AllocatorCreateFlags::EXT_MEMORY_PRIORITY;
@@ -527,7 +527,7 @@ fn nothing_is_not_allocated() {
     assert_eq!(answers, (wrong, wrong, wrong, 0));
 }
 
-/// What was freed in the middle of a linear block is not used again before the block's end is.
+/// Space that is freed in the middle of a linear block is not reused before the block's end is free.
 #[test]
 fn a_linear_block_forgets_its_middle() {
     let offsets = both(&setup("lavapipe"), |row| {
@@ -538,7 +538,7 @@ fn a_linear_block_forgets_its_middle() {
         }
         (10..90).for_each(|slot| row.side.free(slot));
         offsets.push(row.plain(1024).map(|place| place.offset));
-        // Now the end is free, and what was freed before it.
+        // Frees the end, together with the space that was freed before it.
         (90..101).for_each(|slot| row.side.free(slot));
         offsets.push(row.plain(1024).map(|place| place.offset));
         offsets

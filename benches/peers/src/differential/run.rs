@@ -1,4 +1,4 @@
-//! Many programs, on all processors, and what came of them.
+//! Runs many programs on all processors, and summarises the results.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::sync::Mutex;
@@ -13,29 +13,29 @@ use super::generate;
 use super::play::{Mismatch, Tally, play};
 use super::program::Program;
 
-/// After so many programs memory is compacted once.
+/// Number of programs per defragmentation.
 const PROGRAMS_FOR_A_HEAP: u64 = 5;
-/// So many programs meet every difference.
+/// A number of programs that shows every difference.
 const ENOUGH: u64 = 20_000;
 
-/// What is to be run.
+/// The programs to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) programs: u64,
     pub(crate) seed: u64,
     pub(crate) profile: Option<String>,
-    /// Only steps of these kinds, and those that nothing goes without.
+    /// Runs only steps of these kinds and required ones.
     pub(crate) only: Vec<String>,
     pub(crate) threads: usize,
 }
 
-/// A program that found something.
+/// A program that shows a difference.
 struct Found {
     program: Program,
     mismatch: Mismatch,
 }
 
-/// The profiles to run on, each with the extensions of its device.
+/// Returns the profiles to run on, each with the extensions of its device.
 fn profiles(order: &Order) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, String> {
     let wanted =
         |profile: &&&'static sim::Profile| order.profile.as_ref().is_none_or(|name| name == profile.name);
@@ -50,7 +50,7 @@ fn profiles(order: &Order) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, 
     if found.is_empty() { Err("no such profile".to_owned()) } else { Ok(found) }
 }
 
-/// Leaves steps out for as long as something is found.
+/// Removes steps while the difference remains.
 fn shrink(found: Found) -> Found {
     let mut best = found;
     best.program.steps.truncate(best.mismatch.step + 1);
@@ -70,8 +70,8 @@ fn shrink(found: Found) -> Found {
     best
 }
 
-/// Large memory that the simulated driver is asked to map comes from the system, zeroed already, and goes back there:
-/// else the C library would keep it, and zero it again each time.
+/// Makes the C library map large memory directly, already zeroed. Otherwise it would keep the memory of mapped
+/// allocations, and zero it again for each.
 fn keep_heap_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: the option is one that the C library has.
@@ -80,10 +80,10 @@ fn keep_heap_small() {
     }
 }
 
-/// Runs programs, and says what was compared.
+/// Runs programs, and returns a summary of the comparison.
 ///
 /// # Errors
-/// The shortest program found of the first that shows a difference that is not meant.
+/// The shortest form of the first program that shows an unintended difference.
 pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String, String> {
     let profiles = profiles(order)?;
     let start = Instant::now();

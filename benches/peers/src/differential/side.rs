@@ -1,4 +1,4 @@
-//! What an allocator answers, in terms that both have.
+//! Results of an allocator, in terms that both sides have.
 
 use ash::vk;
 use sublet::{AllocationError, Contradiction, DefragmentationAlgorithm};
@@ -17,13 +17,13 @@ pub(super) struct Placement {
     pub(super) mapped: bool,
 }
 
-/// Why not. Only Sublet says.
+/// The reason for a failure. Only Sublet reports one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Why {
-    /// VMA has nothing but the result.
+    /// VMA reports only the result.
     Unsaid,
     Allocation(AllocationError),
-    /// Another error of an operation that has only few.
+    /// Another error of an operation with only a few.
     Other(&'static str),
 }
 
@@ -36,7 +36,7 @@ impl Why {
     }
 }
 
-/// What an operation came to.
+/// A failed operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Failed {
     pub(super) result: vk::Result,
@@ -62,29 +62,29 @@ pub(super) struct PoolFigures {
     pub(super) allocations: u64,
 }
 
-/// How memory is to be compacted.
+/// The settings of a defragmentation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compaction {
     pub(super) algorithm: DefragmentationAlgorithm,
-    /// All default vectors, if it is none.
+    /// The pool, or `None` for all default vectors.
     pub(super) pool: Option<usize>,
     /// 0 for no limit; here and below.
     pub(super) max_bytes: u64,
     pub(super) max_moves: u32,
 }
 
-/// What compacting came to.
+/// The result of a defragmentation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Compacted {
     pub(super) passes: u64,
     pub(super) moves: u64,
     pub(super) bytes_moved: u64,
     pub(super) bytes_freed: u64,
-    /// The most bytes and moves of a pass.
+    /// Maximum bytes and moves of a pass.
     pub(super) largest_pass: (u64, u64),
 }
 
-/// One of the two. Allocations and pools are kept in slots, which the caller numbers.
+/// One side. Allocations and pools are stored in slots, which the caller numbers.
 pub(super) trait Side {
     fn tap(&self) -> &Tap;
     fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed>;
@@ -100,23 +100,23 @@ pub(super) trait Side {
     fn map(&mut self, slot: usize) -> Result<(), Failed>;
     fn unmap(&mut self, slot: usize);
     fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed>;
-    /// Where the allocation is, as it is now.
+    /// Returns the current place of the allocation.
     fn place(&self, slot: usize) -> Placement;
     fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed>;
     fn set_frame(&mut self);
     fn heaps(&mut self) -> Vec<HeapFigures>;
     fn pool_figures(&mut self, slot: usize) -> PoolFigures;
-    /// Checks its own books.
+    /// Checks its own invariants.
     fn validate(&self);
-    /// Messages of the simulated driver since the last time.
+    /// Returns messages of the simulated driver since the last call.
     fn messages(&self) -> Vec<String>;
     /// Destroys the allocator, which must be empty.
     fn finish(self) -> Vec<String>
     where
         Self: Sized;
-    /// Compacts until nothing is left to be moved. Nothing is bound to what is moved.
+    /// Defragments until nothing is left to move. Nothing is bound to moved allocations.
     fn compact(&mut self, how: &Compaction) -> Compacted;
     #[cfg(test)]
-    /// How often the driver's function was called.
+    /// Returns the number of calls of a driver function.
     fn calls(&self, name: &str) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Sublet over a simulated device.
+//! Sublet on a simulated device.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
@@ -15,7 +15,7 @@ struct Held {
     allocation: Allocation,
     buffer: vk::Buffer,
     image: vk::Image,
-    /// Whether the program made the resource itself.
+    /// True if the program created the resource itself.
     own: bool,
     maps: u32,
 }
@@ -89,7 +89,7 @@ impl SubletSide {
             functions: tap.sublet_functions(&gpu),
             ..AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), version)
         };
-        // SAFETY: the device lives as long as the allocator, and has enabled what the flags say.
+        // SAFETY: the device outlives the allocator, and the flags match its enabled features.
         let made = unsafe { Allocator::new(&info) };
         let allocator = match made {
             Ok(allocator) => allocator,
@@ -212,7 +212,7 @@ impl Side for SubletSide {
             Ok(allocation) => allocation,
             Err(failed) => {
                 if own {
-                    // SAFETY: nobody else has it; null is ignored.
+                    // SAFETY: nothing else has the handle; null is ignored.
                     unsafe { device.destroy_buffer(buffer, None) };
                     // SAFETY: as above.
                     unsafe { device.destroy_image(image, None) };
@@ -234,13 +234,13 @@ impl Side for SubletSide {
         };
         let device = self.gpu.device();
         if own {
-            // SAFETY: nobody uses it; null is ignored.
+            // SAFETY: nothing uses it; null is ignored.
             unsafe { device.destroy_buffer(buffer, None) };
             // SAFETY: as above.
             unsafe { device.destroy_image(image, None) };
         }
         let freed = if own || buffer == vk::Buffer::null() && image == vk::Image::null() {
-            // SAFETY: nobody uses it; here and below.
+            // SAFETY: nothing uses it; here and below.
             unsafe { self.allocator.free_memory(allocation) }
         } else if image == vk::Image::null() {
             // SAFETY: as above.
@@ -356,7 +356,7 @@ impl Side for SubletSide {
                 let source = moved.source();
                 let held = self.held.iter_mut().flatten().find(|held| held.allocation.id() == source);
                 let held = held.expect("only what is held is moved");
-                // SAFETY: nothing is bound to it, and nobody reads it.
+                // SAFETY: nothing is bound to it, and nothing reads it.
                 let completed = unsafe { moved.complete(&mut held.allocation) };
                 assert!(completed.is_ok(), "a move of a live allocation was refused");
             }

@@ -1,8 +1,7 @@
-//! What stands between an allocator and its simulated driver: a log of what the driver is asked for, and orders to
-//! fail.
+//! A layer between an allocator and its simulated driver. It logs calls, and fails calls on request.
 //!
-//! Both allocators are given the same functions, which know by the device whose call it is. Everything happens on the
-//! thread that made the tap.
+//! Both allocators get the same functions, which identify the caller by its device. Everything runs on the thread that
+//! created the tap.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::cell::RefCell;
@@ -16,7 +15,7 @@ use sublet::sim;
 
 use crate::peers::vma::{self, ffi};
 
-/// A structure in the chain of a `VkMemoryAllocateInfo`, with what matters of it.
+/// A structure in the chain of a `VkMemoryAllocateInfo`, with its relevant members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Link {
     Export(u32),
@@ -28,7 +27,7 @@ pub(super) enum Link {
     Other(i32),
 }
 
-/// A `vkAllocateMemory`.
+/// A call of `vkAllocateMemory`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
     pub(super) size: u64,
@@ -47,15 +46,15 @@ pub(super) struct Range {
     pub(super) flushed: bool,
 }
 
-/// What the driver was asked for since the last look.
+/// Driver calls since the last query.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Log {
     pub(super) asked: Vec<Asked>,
-    /// Memory that was got, in the order of `asked`, and memory that was given back.
+    /// Allocated memory, in the order of `asked`, and freed memory.
     pub(super) got: Vec<vk::DeviceMemory>,
     pub(super) freed: Vec<vk::DeviceMemory>,
     pub(super) ranges: Vec<Range>,
-    /// Calls of `vkMapMemory` that were refused by order.
+    /// Number of `vkMapMemory` calls that failed on request.
     pub(super) maps_refused: u32,
 }
 
@@ -66,24 +65,24 @@ pub(super) struct Memory {
     pub(super) memory_type: u32,
 }
 
-/// An order to fail.
+/// A request to fail calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fault {
     pub(super) call: FaultyCall,
-    /// Calls that are let through first, and calls that fail then.
+    /// Number of calls that succeed first, and number that fail then.
     pub(super) skip: u32,
     pub(super) times: u32,
     pub(super) result: vk::Result,
 }
 
-/// What can be made to fail.
+/// The functions that can fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FaultyCall {
     Allocate,
     Map,
 }
 
-/// What a device says of itself other than its profile does.
+/// Device properties that differ from the profile's.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Pose {
     /// `maxMemoryAllocationCount`.
@@ -98,7 +97,7 @@ struct State {
     heaps: Vec<u32>,
     live: BTreeMap<vk::DeviceMemory, Memory>,
     bytes: Vec<u64>,
-    /// Budget of a heap, and what others use of it.
+    /// Budget of a heap, and the usage of other processes.
     budgets: Vec<Option<(u64, u64)>>,
     fault: Option<Fault>,
     log: Log,
@@ -114,7 +113,7 @@ struct Real {
     memory2: Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties2>,
 }
 
-/// One device's log and orders.
+/// The log and the requests of one device.
 #[derive(Clone)]
 pub(super) struct Tap(Rc<RefCell<State>>);
 
@@ -128,7 +127,7 @@ thread_local! {
     static TAPS: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// While it lives, calls of its device find their tap.
+/// While it lives, calls of its device use their tap.
 pub(super) struct Registered(vk::Device);
 
 impl Drop for Registered {
@@ -137,7 +136,7 @@ impl Drop for Registered {
     }
 }
 
-/// The function of that name, or of another that stands for it.
+/// Returns the function with one of these names.
 fn lookup(gpu: &sim::Gpu, names: &[&CStr]) -> vk::PFN_vkVoidFunction {
     let find = gpu.instance().fp_v1_0().get_device_proc_addr;
     // SAFETY: the device is live and the name ends with a zero.
@@ -185,7 +184,7 @@ impl Tap {
         (tap, Registered(device))
     }
 
-    /// What was asked since the last time.
+    /// Returns and clears the log.
     pub(super) fn take(&self) -> Log {
         std::mem::take(&mut self.0.borrow_mut().log)
     }
@@ -194,7 +193,7 @@ impl Tap {
         self.0.borrow_mut().fault = fault;
     }
 
-    /// The heap's budget, and what others than the allocator use of it.
+    /// Sets a heap's budget, and the usage of other processes.
     pub(super) fn set_budget(&self, heap: usize, budget: u64, others: u64) {
         self.0.borrow_mut().budgets[heap] = Some((budget, others));
     }
@@ -209,7 +208,7 @@ impl Tap {
         self.0.borrow().granularity
     }
 
-    /// Bytes taken from each heap.
+    /// Returns the bytes allocated from each heap.
     pub(super) fn bytes(&self) -> Vec<u64> {
         self.0.borrow().bytes.clone()
     }
@@ -218,7 +217,7 @@ impl Tap {
         self.0.borrow().live.len()
     }
 
-    /// For Sublet.
+    /// Returns the functions for Sublet.
     pub(super) fn sublet_functions(&self, gpu: &sim::Gpu) -> sublet::device::VulkanFunctions {
         let functions = sublet::device::VulkanFunctions::from_ash(gpu.instance(), gpu.api_version());
         let has_memory2 = self.0.borrow().real.memory2.is_some();
@@ -234,7 +233,7 @@ impl Tap {
         }
     }
 
-    /// For VMA.
+    /// Returns the functions for VMA.
     pub(super) fn vma_functions(&self, gpu: &sim::Gpu) -> ffi::VulkanFunctions {
         let has_memory2 = self.0.borrow().real.memory2.is_some();
         macro_rules! found {
@@ -296,7 +295,7 @@ impl Tap {
     }
 }
 
-/// What the tap that is found so makes of a call.
+/// Finds a tap and passes its state to a closure.
 fn find<R>(whose: impl Fn(&Entry) -> bool, look: impl FnOnce(&mut State) -> R) -> R {
     TAPS.with_borrow(|taps| match taps.iter().find(|entry| whose(entry)) {
         Some(entry) => look(&mut entry.tap.0.borrow_mut()),
@@ -313,7 +312,7 @@ fn with_physical<R>(device: vk::PhysicalDevice, look: impl FnOnce(&mut State) ->
 }
 
 impl State {
-    /// How a call is to fail, if it is.
+    /// Returns the error with which a call must fail, if any.
     fn fails(&mut self, call: FaultyCall) -> Option<vk::Result> {
         let fault = self.fault.as_mut().filter(|fault| fault.call == call)?;
         if let Some(left) = fault.skip.checked_sub(1) {
@@ -334,7 +333,7 @@ unsafe fn links(mut next: *const c_void) -> Vec<Link> {
         let base = unsafe { &*next.cast::<vk::BaseInStructure<'_>>() };
         links.push(match base.s_type {
             vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
-                // SAFETY: the type says what it is.
+                // SAFETY: the type tag determines the structure.
                 Link::Export(
                     unsafe { &*next.cast::<vk::ExportMemoryAllocateInfo<'_>>() }.handle_types.as_raw(),
                 )
@@ -371,7 +370,7 @@ unsafe extern "system" fn allocate(
     // SAFETY: VUID-VkMemoryAllocateInfo-pNext-pNext.
     let chain = unsafe { links(given.p_next) };
     let (fault, real) = with(device, |state| (state.fails(FaultyCall::Allocate), state.real.allocate));
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     let result = fault.unwrap_or_else(|| unsafe { real(device, info, callbacks, memory) });
     with(device, |state| {
         let (size, memory_type) = (given.allocation_size, given.memory_type_index);
@@ -401,7 +400,7 @@ unsafe extern "system" fn free(
         }
         state.real.free
     });
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     unsafe { real(device, memory, callbacks) };
 }
 
@@ -418,7 +417,7 @@ unsafe extern "system" fn map(
         state.log.maps_refused += u32::from(fault.is_some());
         (fault, state.real.map)
     });
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     fault.unwrap_or_else(|| unsafe { real(device, memory, offset, size, flags, data) })
 }
 
@@ -450,7 +449,7 @@ unsafe extern "system" fn flush(
     // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter.
     unsafe { log_ranges(device, count, ranges, true) };
     let real = with(device, |state| state.real.flush);
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     unsafe { real(device, count, ranges) }
 }
 
@@ -462,7 +461,7 @@ unsafe extern "system" fn invalidate(
     // SAFETY: VUID-vkInvalidateMappedMemoryRanges-pMemoryRanges-parameter.
     unsafe { log_ranges(device, count, ranges, false) };
     let real = with(device, |state| state.real.invalidate);
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     unsafe { real(device, count, ranges) }
 }
 
@@ -471,7 +470,7 @@ unsafe extern "system" fn properties(
     out: *mut vk::PhysicalDeviceProperties,
 ) {
     let (real, pose) = with_physical(physical_device, |state| (state.real.properties, state.pose));
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     unsafe { real(physical_device, out) };
     if let Some(count) = pose.max_count {
         // SAFETY: VUID-vkGetPhysicalDeviceProperties-pProperties-parameter, and the driver has filled it.
@@ -484,7 +483,7 @@ unsafe extern "system" fn memory2(
     out: *mut vk::PhysicalDeviceMemoryProperties2<'_>,
 ) {
     let Some(real) = with_physical(physical_device, |state| state.real.memory2) else { return };
-    // SAFETY: what the allocator gives is handed on.
+    // SAFETY: forwards the allocator's arguments.
     unsafe { real(physical_device, out) };
     // SAFETY: VUID-vkGetPhysicalDeviceMemoryProperties2-pMemoryProperties-parameter.
     let mut next = unsafe { (*out).p_next };
@@ -496,7 +495,7 @@ unsafe extern "system" fn memory2(
             with_physical(physical_device, |state| {
                 for (heap, order) in state.budgets.iter().enumerate() {
                     if let Some((most, others)) = order {
-                        // SAFETY: the type says what it is.
+                        // SAFETY: the type tag determines the structure.
                         let budget = unsafe { &mut *budget };
                         budget.heap_budget[heap] = *most;
                         budget.heap_usage[heap] = state.bytes[heap] + others;

@@ -1,5 +1,4 @@
-//! A few programs on every profile. With debug assertions VMA ends the process where it is asked for what makes no
-//! sense, which is then left out.
+//! A few programs on every profile. With debug assertions, VMA aborts on invalid requests, which are then skipped.
 
 use super::differences::Difference;
 use super::generate;
@@ -40,7 +39,7 @@ fn every_difference_has_a_name_and_a_reason() {
     assert_eq!(names.len(), Difference::ALL.len());
 }
 
-/// The chapter of the guide tells of each.
+/// The chapter of the guide describes each difference.
 #[test]
 fn every_difference_is_in_the_guide() {
     let chapter = include_str!("../../../../src/guide/differences.md");

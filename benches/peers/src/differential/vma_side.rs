@@ -1,4 +1,4 @@
-//! VMA over a simulated device.
+//! VMA on a simulated device.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr;
@@ -16,7 +16,7 @@ struct Held {
     allocation: ffi::Allocation,
     buffer: vk::Buffer,
     image: vk::Image,
-    /// Whether the program made the resource itself.
+    /// True if the program created the resource itself.
     own: bool,
 }
 
@@ -205,7 +205,7 @@ impl Side for VmaSide {
         };
         if let Err(failed) = checked(result) {
             if own {
-                // SAFETY: nobody else has it; null is ignored.
+                // SAFETY: nothing else has the handle; null is ignored.
                 unsafe { device.destroy_buffer(buffer, None) };
                 // SAFETY: as above.
                 unsafe { device.destroy_image(image, None) };
@@ -224,13 +224,13 @@ impl Side for VmaSide {
         };
         let device = self.gpu.device();
         if own {
-            // SAFETY: nobody uses it; null is ignored.
+            // SAFETY: nothing uses it; null is ignored.
             unsafe { device.destroy_buffer(buffer, None) };
             // SAFETY: as above.
             unsafe { device.destroy_image(image, None) };
         }
         if own || buffer == vk::Buffer::null() && image == vk::Image::null() {
-            // SAFETY: the allocation is live and nobody uses it; here and below.
+            // SAFETY: the allocation is live and nothing uses it; here and below.
             unsafe { ffi::free_memory(self.allocator, allocation) };
         } else if image == vk::Image::null() {
             // SAFETY: as above.
@@ -303,7 +303,7 @@ impl Side for VmaSide {
 
     fn heaps(&mut self) -> Vec<HeapFigures> {
         let mut budgets = [ffi::Budget::default(); vk::MAX_MEMORY_HEAPS];
-        // SAFETY: the allocator is live, and there are as many elements as there can be heaps.
+        // SAFETY: the allocator is live, and the array has an element for each possible heap.
         unsafe { ffi::heap_budgets(self.allocator, budgets.as_mut_ptr()) };
         let figures = |budget: &ffi::Budget| HeapFigures {
             usage: budget.usage,
@@ -327,7 +327,7 @@ impl Side for VmaSide {
         }
     }
 
-    /// It does so in debug builds, as it goes.
+    /// VMA checks itself in debug builds.
     fn validate(&self) {}
 
     fn messages(&self) -> Vec<String> {
@@ -339,8 +339,8 @@ impl Side for VmaSide {
             flags: match how.algorithm {
                 DefragmentationAlgorithm::Fast => 1,
                 DefragmentationAlgorithm::Full => 4,
-                // Where the granularity is above 1, VMA's extensive algorithm reads beyond its list of blocks once one
-                // of them is gone: its full one stands in.
+                // With a granularity above 1, VMA's extensive algorithm reads beyond its list of blocks after a block
+                // is freed. The full algorithm replaces it.
                 DefragmentationAlgorithm::Extensive if self.granularity > 1 => 4,
                 DefragmentationAlgorithm::Extensive => 8,
                 _ => 2,
@@ -365,7 +365,7 @@ impl Side for VmaSide {
             }
             done.passes += 1;
             done.largest_pass.1 = done.largest_pass.1.max(u64::from(pass.move_count));
-            // SAFETY: as above. All moves are copies, which is what they are if nothing is said.
+            // SAFETY: as above. All moves are copies, which is the default operation.
             let more = unsafe { ffi::end_defragmentation_pass(self.allocator, context, &raw mut pass) };
             if more == vk::Result::SUCCESS {
                 break;
@@ -393,7 +393,7 @@ impl Side for VmaSide {
 }
 
 impl VmaSide {
-    /// What the driver says a resource needs; nothing if it does not make it.
+    /// Returns the requirements of a resource. `None` if the driver does not create it.
     pub(super) fn needs(&self, resource: &Resource) -> Option<Needs> {
         let device = self.gpu.device();
         let (found, least) = match *resource {
@@ -406,7 +406,7 @@ impl VmaSide {
                 let made = unsafe { device.create_buffer(&buffer.info(), None) }.ok()?;
                 // SAFETY: it was made just now.
                 let found = unsafe { device.get_buffer_memory_requirements(made) };
-                // SAFETY: nobody else has it.
+                // SAFETY: nothing else has the handle.
                 unsafe { device.destroy_buffer(made, None) };
                 (
                     found,
@@ -418,7 +418,7 @@ impl VmaSide {
                 let made = unsafe { device.create_image(&image.info(), None) }.ok()?;
                 // SAFETY: it was made just now.
                 let found = unsafe { device.get_image_memory_requirements(made) };
-                // SAFETY: nobody else has it.
+                // SAFETY: nothing else has the handle.
                 unsafe { device.destroy_image(made, None) };
                 (found, 0)
             }

@@ -1,4 +1,4 @@
-//! The driver alone: buffers bound to memory that was made beforehand.
+//! The driver alone: buffers bound to existing memory.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
@@ -7,10 +7,10 @@ use super::{Peer, Resource, Shape};
 use crate::gpu::Gpu;
 use crate::script::Request;
 
-/// Enough for any buffer that is made here.
+/// Enough for any buffer of these workloads.
 const MEMORY_SIZE: u64 = 1 << 20;
 
-/// What any allocator has to pay for.
+/// The calls that every allocator needs.
 pub(super) struct DriverAlone {
     device: ash::Device,
     memory: vk::DeviceMemory,
@@ -38,7 +38,7 @@ impl Peer for DriverAlone {
     #[inline]
     fn allocate(&mut self, request: &Request) -> Option<Resource> {
         let (resource, requirements) = Resource::create(&self.device, request)?;
-        // One stays where the memory begins, one comes and goes behind it.
+        // One buffer stays at the start of the memory. The other one is created and destroyed behind it.
         let offset = if self.live == 0 { 0 } else { MEMORY_SIZE / 2 };
         if requirements.size > MEMORY_SIZE / 2 || !resource.bind(&self.device, self.memory, offset) {
             resource.destroy(&self.device);

@@ -1,4 +1,4 @@
-//! gpu-alloc: a buddy allocator by default, a free list for what is transient.
+//! gpu-alloc: a buddy allocator by default, a free list for transient memory.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use super::{Creates, Peer, Resource, Shape};
 use crate::gpu::Gpu;
 use crate::script::Request;
 
-/// An allocator, without the lock that its users put around it.
+/// An allocator, without the lock that its users need.
 pub(super) struct GpuAlloc {
     allocator: GpuAllocator<vk::DeviceMemory>,
     device: Device,
@@ -25,7 +25,7 @@ pub(super) struct GpuAlloc {
 
 type Block = MemoryBlock<vk::DeviceMemory>;
 
-/// What gpu-alloc calls the driver through.
+/// gpu-alloc's interface to the driver.
 pub(super) struct Device(ash::Device);
 
 fn out_of_memory(error: vk::Result) -> OutOfMemory {
@@ -93,7 +93,7 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
     }
 }
 
-/// An allocator for the device, the device as it calls it, and the granularity that its users round up to.
+/// Returns an allocator for the device, its device interface, and the granularity that its users round up to.
 pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64) {
     let memory = gpu.memory();
     let kind = |kind: &vk::MemoryType| MemoryType {
@@ -105,7 +105,7 @@ pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64)
     let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
     let limits = &properties.limits;
     let allocator = GpuAllocator::new(
-        // The only configuration that it offers for GPUs of today.
+        // Its only configuration for current GPUs.
         Config::i_am_prototyping(),
         DeviceProperties {
             memory_types: Cow::Owned(memory.memory_types_as_slice().iter().map(kind).collect()),
@@ -124,7 +124,7 @@ impl GpuAlloc {
     pub(super) fn new(gpu: &Gpu, shape: Shape) -> Option<Self> {
         let usage = match shape {
             Shape::Default | Shape::Created => UsageFlags::FAST_DEVICE_ACCESS,
-            // What it has instead of linear pools.
+            // Its replacement for linear pools.
             Shape::LinearPool { .. } => UsageFlags::FAST_DEVICE_ACCESS | UsageFlags::TRANSIENT,
             _ => return None,
         };
@@ -173,7 +173,7 @@ impl Creates for GpuAlloc {
     #[inline]
     fn create(&mut self, request: &Request) -> Option<(Resource, Block)> {
         let (resource, requirements) = Resource::create(&self.device.0, request)?;
-        // It knows no granularity: its users have to round up.
+        // It does not support granularity, so its users have to round up.
         let size = requirements.size.next_multiple_of(self.granularity);
         let alignment = requirements.alignment.max(self.granularity);
         let Some(block) = self.memory(size, alignment, requirements.memory_type_bits) else {

@@ -11,13 +11,13 @@ use super::{Creates, Peer, Resource, Shape};
 use crate::gpu::Gpu;
 use crate::script::{Kind, Request};
 
-/// An allocator, without the lock that its users put around it.
+/// An allocator, without the lock that its users need.
 pub(super) struct GpuAllocator {
     allocator: Allocator,
     device: ash::Device,
 }
 
-/// An allocator for the device, with everything as it comes but the sizes.
+/// Creates an allocator for the device, with default settings except for the sizes.
 pub(super) fn create(gpu: &Gpu, allocation_sizes: AllocationSizes) -> Result<Allocator, String> {
     let allocator = Allocator::new(&AllocatorCreateDesc {
         instance: gpu.instance().clone(),
@@ -32,7 +32,7 @@ pub(super) fn create(gpu: &Gpu, allocation_sizes: AllocationSizes) -> Result<All
 
 impl GpuAllocator {
     pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
-        // It has no pools, and no linear ones.
+        // It has no pools.
         if !matches!(shape, Shape::Default | Shape::Created) {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
-//! The allocators that are measured: one trait, one file for each.
+//! The measured allocators: one trait, one file for each.
 //!
-//! A peer is driven as its users drive it. Those that are not thread-safe are measured without a lock where one thread
-//! is at work, which flatters them, and behind a `parking_lot::Mutex`, as [`Locked`], where there are more.
+//! Peers are used as their users would. Those that are not thread-safe are measured without a lock on one thread, which
+//! favours them. With several threads they are behind a `parking_lot::Mutex`, as [`Locked`].
 
 mod driver;
 mod gpu_alloc;
@@ -22,38 +22,38 @@ use crate::script::{Kind, Request};
 
 /// An allocator under test.
 pub(crate) trait Peer: Sized {
-    /// What the caller holds.
+    /// The handle of the caller.
     type Allocation: Send;
 
-    /// `None` if there is no room, or on any other error.
+    /// Allocates. `None` if there is no space, or on any other error.
     fn allocate(&mut self, request: &Request) -> Option<Self::Allocation>;
 
     fn free(&mut self, allocation: Self::Allocation);
 
-    /// Gives everything back at once. Whether it can.
+    /// Frees everything at once. Returns false if the peer cannot.
     fn reset(&mut self) -> bool {
         false
     }
 
-    /// Live allocations as the peer counts them, if it does.
+    /// Returns the peer's count of live allocations, if it has one.
     fn live(&self) -> Option<u64>;
 
-    /// Bytes that an engine without a driver has been given to divide.
+    /// Returns the capacity of an engine without a driver, in bytes.
     fn capacity(&self) -> Option<u64> {
         None
     }
 
-    /// Ends the peer. An error if it was left in a wrong state.
+    /// Destroys the peer. Returns an error if its state is wrong.
     fn finish(self) -> Result<(), String>;
 }
 
-/// An allocator that makes buffers and images with their memory.
+/// An allocator that creates buffers and images with their memory.
 pub(crate) trait Creates: Peer {
     fn create(&mut self, request: &Request) -> Option<(Resource, Self::Allocation)>;
     fn destroy(&mut self, resource: Resource, allocation: Self::Allocation);
 }
 
-/// A peer that is asked for resources, not for memory.
+/// A peer that creates resources instead of bare memory.
 pub(crate) struct Created<P>(P);
 
 impl<P: Creates> Peer for Created<P> {
@@ -78,7 +78,7 @@ impl<P: Creates> Peer for Created<P> {
     }
 }
 
-/// An allocator that several threads use at once.
+/// An allocator that several threads can use at once.
 pub(crate) trait SharedPeer: Sync + Sized {
     type Allocation: Send;
 
@@ -129,7 +129,7 @@ pub(crate) enum PeerKind {
     Rlsf,
     /// The driver's own calls, without an allocator.
     Driver,
-    /// Nothing at all: what the measuring itself costs.
+    /// No work: the cost of the measurement itself.
     Nothing,
 }
 
@@ -149,7 +149,7 @@ impl PeerKind {
         Self::Nothing,
     ];
 
-    /// For the command line.
+    /// Returns its name on the command line.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::Sublet => "sublet",
@@ -167,7 +167,7 @@ impl PeerKind {
         }
     }
 
-    /// For the heads of tables.
+    /// Returns its name in table headings.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Sublet => "Sublet",
@@ -180,13 +180,13 @@ impl PeerKind {
         }
     }
 
-    /// Bytes of what the caller holds.
+    /// Returns the bytes of the caller's handle.
     pub(crate) fn handle_bytes(self) -> usize {
         fn of<P: Peer>() -> usize {
             size_of::<P::Allocation>()
         }
         match self {
-            // Here the resource is held beside the allocation, so the peers' own types are asked.
+            // The caller holds the resource separately, so this is the size of the peer's own type.
             Self::Sublet => size_of::<::sublet::Allocation>(),
             Self::Vma => vma::HANDLES.0,
             Self::GpuAllocator => size_of::<::gpu_allocator::vulkan::Allocation>(),
@@ -201,7 +201,7 @@ impl PeerKind {
         }
     }
 
-    /// How many times fewer pairs are enough, so that a table is done before the day is.
+    /// Divisor of the number of pairs, for slow peers.
     pub(crate) const fn patience(self, live: usize) -> usize {
         match self {
             Self::GpuAllocator if live > 20_000 => 40,
@@ -212,45 +212,45 @@ impl PeerKind {
     }
 }
 
-/// How a peer is to work.
+/// The operating mode of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// As it comes.
+    /// Default settings.
     Default,
-    /// The same, and resources with their memory are asked for.
+    /// Default settings, creating resources with their memory.
     Created,
-    /// A pool of blocks of that size; at least so many, and at most so many if not 0.
+    /// A pool of blocks of this size: at least `min`, and at most `max` if it is not 0.
     Pool { block_size: u64, min: usize, max: usize },
-    /// A linear pool of one block, or what a peer has instead of it.
+    /// A linear pool of one block, or the peer's equivalent.
     LinearPool { block_size: u64 },
-    /// An engine of that many units.
+    /// An engine of this many units.
     Engine { capacity: u64 },
-    /// A linear engine of that many units.
+    /// A linear engine of this many units.
     LinearEngine { capacity: u64 },
 }
 
-/// What a peer is made from.
+/// The settings of a new peer.
 #[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) shape: Shape,
-    /// Whether host memory is counted: then VMA is given callbacks.
+    /// True if host memory is counted. VMA then gets callbacks.
     pub(crate) count_heap: bool,
 }
 
-/// Who has something to do with a peer of whatever type.
+/// A function that is generic over the type of the peer.
 pub(crate) trait Visit {
     type Output;
     fn visit<P: Peer + 'static>(self, peer: P) -> Self::Output;
 }
 
-/// The same with a peer that threads share.
+/// Same for peers that threads share.
 pub(crate) trait VisitShared {
     type Output;
     fn visit<P: SharedPeer>(self, peer: P) -> Self::Output;
 }
 
-/// Makes a peer. `None` if it has no such shape.
+/// Creates a peer. `None` if it does not support the shape.
 pub(crate) fn make<V: Visit>(
     kind: PeerKind,
     setup: Setup<'_>,
@@ -281,12 +281,12 @@ pub(crate) fn make<V: Visit>(
     })
 }
 
-/// An allocator is visited as what the shape says it is to do.
+/// Passes an allocator to a visitor, in the mode that the shape selects.
 fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: Shape, visit: V) -> V::Output {
     if shape == Shape::Created { visit.visit(Created(peer)) } else { visit.visit(peer) }
 }
 
-/// Makes a peer for several threads, in its default shape. `None` for engines.
+/// Creates a peer for several threads, in its default shape. `None` for engines.
 pub(crate) fn make_shared<V: VisitShared>(
     kind: PeerKind,
     gpu: &Gpu,
@@ -308,17 +308,17 @@ pub(crate) fn make_shared<V: VisitShared>(
     })
 }
 
-/// Sublet's own allocator, for who has to ask it something.
+/// Creates Sublet's own allocator for queries.
 pub(crate) fn with_sublet<R>(gpu: &Gpu, ask: impl FnOnce(&::sublet::Allocator) -> R) -> Result<R, String> {
     Ok(ask(&sublet::create(gpu)?))
 }
 
-/// The buffer that is asked for.
+/// Returns the create-info of the requested buffer.
 fn buffer_info(request: &Request) -> vk::BufferCreateInfo<'static> {
     vk::BufferCreateInfo::default().size(request.size).usage(vk::BufferUsageFlags::STORAGE_BUFFER)
 }
 
-/// The image that is asked for.
+/// Returns the create-info of the requested image.
 fn image_info(request: &Request) -> vk::ImageCreateInfo<'static> {
     let edge = request.size as u32;
     vk::ImageCreateInfo::default()
@@ -338,7 +338,7 @@ pub(crate) enum Resource {
     Image(vk::Image),
 }
 
-/// What the users of a peer do who have to make resources themselves.
+/// Resource creation for peers whose users do it themselves.
 #[expect(unsafe_code, reason = "calls Vulkan")]
 impl Resource {
     fn create(device: &ash::Device, request: &Request) -> Option<(Self, vk::MemoryRequirements)> {

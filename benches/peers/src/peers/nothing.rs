@@ -1,9 +1,9 @@
-//! No allocator at all: what the measuring itself costs.
+//! No allocator: the cost of the measurement itself.
 
 use super::{Peer, SharedPeer};
 use crate::script::Request;
 
-/// Gives out the size that was asked for, and forgets it.
+/// Returns the requested size, and does nothing else.
 pub(crate) struct Nothing;
 
 impl Peer for Nothing {

@@ -5,9 +5,9 @@ use offset_allocator::{Allocation, Allocator};
 use super::{Peer, Shape};
 use crate::script::Request;
 
-/// Bytes of a unit: the least alignment that is asked for.
+/// Bytes of a unit: the smallest requested alignment.
 const UNIT: u64 = 16;
-/// More than is ever live here, with the free ranges between.
+/// More than the maximum of live allocations and free ranges.
 const MAX_ALLOCATIONS: u32 = 512 * 1024;
 
 /// An engine.
@@ -30,7 +30,7 @@ impl Peer for OffsetAllocator {
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Option<Allocation> {
-        // It knows no alignment: its users have to ask for as much more.
+        // It does not support alignment, so its users have to pad the size.
         let padded = request.size + request.alignment - UNIT.min(request.alignment);
         let allocation = self.allocator.allocate(padded.div_ceil(UNIT) as u32)?;
         self.live += 1;

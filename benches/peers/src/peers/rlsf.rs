@@ -1,5 +1,5 @@
-//! rlsf: TLSF for host memory. It keeps its headers in the memory that it divides, so it is given real memory, of which
-//! only the pages with headers are ever touched.
+//! rlsf: TLSF for host memory. It stores headers in the memory that it divides, so it gets real memory. Only pages with
+//! headers are ever touched.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,10 +9,10 @@ use std::ptr::NonNull;
 use super::{Peer, Shape};
 use crate::script::Request;
 
-/// Up to 4 GiB less a granule.
+/// Up to 4 GiB minus a granule.
 type Tlsf = rlsf::Tlsf<'static, u32, u32, 27, 32>;
 
-/// The most that it is given.
+/// Maximum capacity.
 const MAX_CAPACITY: u64 = 3 << 30;
 const PAGE: usize = 4096;
 
@@ -24,7 +24,7 @@ pub(super) struct Rlsf {
     live: u64,
 }
 
-/// Where it is, and how aligned.
+/// Address and alignment.
 pub(super) struct Held {
     pointer: NonNull<u8>,
     alignment: usize,
@@ -37,7 +37,7 @@ impl Rlsf {
     pub(super) fn new(shape: Shape) -> Result<Option<Self>, String> {
         let Shape::Engine { capacity } = shape else { return Ok(None) };
         if capacity > 2 * MAX_CAPACITY {
-            // So much real memory is not for a benchmark to take.
+            // A benchmark should not use this much real memory.
             return Ok(None);
         }
         let size = capacity.min(MAX_CAPACITY) as usize;
@@ -81,7 +81,7 @@ impl Peer for Rlsf {
 
     fn finish(self) -> Result<(), String> {
         let Self { memory, layout, live, .. } = self;
-        // SAFETY: allocated with this layout; who divided it is not used again.
+        // SAFETY: allocated with this layout; the engine that divided it is not used again.
         unsafe { System.dealloc(memory.as_ptr(), layout) };
         if live == 0 { Ok(()) } else { Err(format!("rlsf still has {live} allocations")) }
     }

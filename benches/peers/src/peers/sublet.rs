@@ -17,7 +17,7 @@ pub(super) struct Sublet {
     allocator: Allocator,
     info: AllocationCreateInfo<'static>,
     automatic: AllocationCreateInfo<'static>,
-    /// From `Box::into_raw`, so that `info` can name it.
+    /// From `Box::into_raw`, so that `info` can refer to it.
     pool: Option<*mut Pool>,
 }
 
@@ -34,9 +34,9 @@ pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
 }
 
-/// An allocator for the device, with everything as it comes.
+/// Creates an allocator for the device with default settings.
 pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
-    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
+    // SAFETY: the creator of a peer keeps the device until the peer is finished.
     unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())
 }
 

@@ -1,5 +1,5 @@
-//! How far the memory that a peer took and does not use is scattered, from nothing but where its allocations are: so
-//! all peers are judged by the same rule, and none by what it says of itself.
+//! Fragmentation of a peer's unused memory, computed only from the places of its allocations. The same rule applies to
+//! all peers, and none reports on itself.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,33 @@ use ash::vk;
 
 use crate::gpu::Object;
 
-/// Where an allocation begins.
+/// The start of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemoryOffset {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
 }
 
-/// An allocation, with the bytes that were asked for.
+/// An allocation, with its requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held {
     pub(crate) place: MemoryOffset,
     pub(crate) size: u64,
 }
 
-/// The gaps between allocations, and between them and the ends of their memory objects. An object that holds nothing is
-/// one gap, one that an allocation fills has none. What a peer adds to an allocation, and what its alignment skips, is
-/// part of a gap.
+/// The gaps between allocations, and between them and the ends of their memory objects. An empty object is one gap, and
+/// a completely filled one has none. A peer's padding and alignment are part of a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gaps {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) largest: u64,
-    /// Bytes of the largest of each memory type: an allocation is served from one type.
+    /// Sum over memory types of the largest gap, because one type serves an allocation.
     in_largest: u64,
 }
 
 impl Gaps {
-    /// An error if the allocations cannot be where they are said to be.
+    /// Computes the gaps. Returns an error if the allocations overlap or exceed their objects.
     pub(crate) fn of(mut objects: Vec<Object>, mut held: Vec<Held>) -> Result<Self, String> {
         objects.sort_unstable_by_key(|object| object.memory);
         held.sort_unstable();
@@ -66,8 +65,8 @@ impl Gaps {
         Ok(gaps)
     }
 
-    /// The share of the bytes that is not in the largest gap of its memory type: 0 if each type has one gap, near 1 if
-    /// it has crumbs.
+    /// Returns the share of the bytes outside the largest gap of their memory type: 0 if each type has one gap, near 1
+    /// for many small ones.
     pub(crate) fn scatter(&self) -> f64 {
         (self.bytes - self.in_largest) as f64 / self.bytes.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! Traces of programs, replayed on every peer: what they asked for, in their order, asked of all of them alike.
+//! Replays traces of programs on every peer, with the same requests in the same order.
 
 pub(crate) mod gaps;
 mod run;
@@ -23,12 +23,12 @@ use crate::peers::{self, PeerKind};
 use crate::statistics::{Percentiles, bytes, median, number, ratio};
 use crate::table::Table;
 
-/// Where a trace is replayed.
+/// The device of a replay.
 #[derive(Clone)]
 pub(crate) enum Stage {
-    /// On a driver that does nothing, with the memory of the recorded device.
+    /// A driver that does nothing, with the memory of the recorded device.
     Posing(&'static Profile),
-    /// On a driver that was named.
+    /// A named driver.
     Named(Driver),
 }
 
@@ -41,7 +41,7 @@ impl Stage {
     }
 }
 
-/// What is known of a peer with a trace.
+/// The figures of a peer with a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     /// Nanoseconds for all calls.
@@ -65,13 +65,13 @@ fn read(path: &Path) -> Result<Trace, String> {
     Trace::read(&bytes).map_err(|error| said(&error))
 }
 
-/// The script of a trace, for this stage.
+/// Creates the script of a trace for this stage.
 pub(crate) fn script(trace: &Trace, stage: &Stage) -> Result<Script, String> {
     let gpu = stage.gpu()?;
     peers::with_sublet(&gpu, |allocator| Script::new(trace, allocator))
 }
 
-/// Plays a script on a peer. `None` if the peer plays none.
+/// Plays a script on a peer. `None` if the peer cannot play scripts.
 fn play(
     script: &Script,
     stage: &Stage,
@@ -85,7 +85,7 @@ fn play(
     Ok(run)
 }
 
-/// One trace on all peers that are wanted, in turn, so that what happens on the machine meanwhile meets all of them.
+/// Replays one trace on all selected peers in turn, so that disturbances of the machine affect all of them.
 pub(crate) fn replay(
     name: &str,
     trace: &Trace,
@@ -137,12 +137,12 @@ pub(crate) fn replay(
     Ok(Replayed { name: name.to_owned(), script, figures })
 }
 
-/// What the file is called, without what every trace has.
+/// Returns the name of the file without the common suffix.
 fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Titles, notes and tables for these traces.
+/// Returns titles, notes and tables for these traces.
 pub(crate) fn tables(
     files: &[PathBuf],
     hint: Option<WgpuHint>,

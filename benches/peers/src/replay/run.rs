@@ -1,4 +1,4 @@
-//! A script played on a peer, and what is measured.
+//! Plays a script on a peer, and measures it.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::gpu::{Calls, Counters, Gpu};
 use crate::peers::replay::{Plays, VisitPlayer};
 use crate::statistics::Percentiles;
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The whole time, with nothing between the calls.
+    /// Measures the total time, with nothing between the calls.
     Whole,
-    /// Each call by itself.
+    /// Measures each call.
     Single,
-    /// What was taken from the driver.
+    /// Measures driver memory.
     Memory,
 }
 
-/// What one run gave; what it was not for is not in it.
+/// The result of one run. Only the figures of its purpose are set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
     /// Nanoseconds.
@@ -28,27 +28,27 @@ pub(crate) struct Run {
     pub(crate) allocate: Option<Percentiles>,
     pub(crate) free: Option<Percentiles>,
     pub(crate) memory: Memory,
-    /// Allocations that were not granted.
+    /// Number of failed allocations.
     pub(crate) refused: u64,
 }
 
-/// What was taken from the driver.
+/// Driver memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The most bytes at once.
+    /// Maximum reserved bytes.
     pub(crate) reserved_peak: u64,
-    /// The most bytes that the script had in use while that was so.
+    /// The script's maximum of used bytes at that time.
     pub(crate) used_then: u64,
-    /// What lay between allocations at that moment.
+    /// The gaps between allocations at that time.
     pub(crate) gaps: Gaps,
-    /// The most bytes that the script had in use.
+    /// The script's overall maximum of used bytes.
     pub(crate) used_peak: u64,
-    /// The most memory objects at once.
+    /// Maximum number of memory objects.
     pub(crate) blocks_peak: u64,
     pub(crate) calls: Calls,
 }
 
-/// Plays a script on the peer that it visits.
+/// A visitor that plays a script on a peer.
 pub(crate) struct Player<'a> {
     pub(crate) script: &'a Script,
     pub(crate) purpose: Purpose,
@@ -74,7 +74,7 @@ impl VisitPlayer for Player<'_> {
     }
 }
 
-/// One step; whether it was an allocation that was refused.
+/// Plays one step. Returns true for a failed allocation.
 #[inline(always)]
 fn play<P: Plays>(peer: &mut P, slots: &mut [Option<P::Allocation>], step: &Step) -> Result<bool, String> {
     match step {
@@ -148,8 +148,7 @@ impl Player<'_> {
         let counters: Arc<Counters> = Arc::clone(self.gpu.counters());
         let mut sizes = vec![0_u64; self.script.slots];
         let (mut memory, mut used, mut refused) = (Memory::default(), 0, 0);
-        // What each slot came to hold, in order, and how much of that was so at the peak, with these objects of the
-        // driver.
+        // The changes of slots in order, with the number of changes at the peak and the driver's objects at that time.
         let mut changes: Vec<(u32, Option<Held>)> = Vec::new();
         let (mut until, mut objects, mut calls) = (0, Vec::new(), Calls::default());
         for step in &self.script.steps {

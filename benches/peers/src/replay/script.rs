@@ -1,18 +1,17 @@
-//! A trace as a list of steps that every peer can take.
+//! A trace as a list of steps that every peer supports.
 //!
-//! The peers differ in how memory is asked for: with usages, locations, masks, pools. So that all of them do the same
-//! work, the trace is replayed on Sublet once, on the very device, and each allocation is then asked for in the memory
-//! type that it had there: no peer has to search for one, and none can choose another. Of the rest:
+//! The peers differ in how memory is requested: usages, locations, masks, pools. To give all of them the same work, the
+//! trace is first replayed on Sublet on the same device. Each allocation is then requested in the memory type that it
+//! had there. No peer searches for a type, and none can choose another. The other operations:
 //!
-//! - What was mapped for as long as it lived is mapped so by each peer in its own way, and what was mapped for a while
-//!   as well.
-//! - What was given memory of its own by the program's wish or the driver's is asked for as such; what Sublet gave
-//!   memory of its own because of its size is up to the peer.
-//! - Pools are pools for Sublet and VMA. The others have none, and serve them from their only memory: limits and linear
-//!   order are lost.
-//! - Scopes are default memory for everybody, and what is in them is freed piece by piece.
-//! - Frames are told to Sublet and VMA, which fetch budgets then.
-//! - Defragmentation, trimming, flushes, names and priorities are left out, and counted.
+//! - Each peer maps persistent mappings in its own way, and temporary mappings too.
+//! - An allocation that was dedicated because the program or the driver wanted it is requested as dedicated. If Sublet
+//!   chose dedicated memory because of the size, each peer decides itself.
+//! - Pools are pools for Sublet and VMA. The others have none, and use their default memory: limits and linear order
+//!   are lost.
+//! - Scopes are default memory for all peers, and their allocations are freed one by one.
+//! - Sublet and VMA get the starts of frames, at which they fetch budgets.
+//! - Defragmentation, trimming, flushes, names and priorities are skipped and counted.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use ash::vk;
 use sublet::trace::{Event, MoveOutcome, Needs, PoolSettings, Replay, Trace, Wanted};
 use sublet::{AllocationCreateFlags, Allocator, ResourceKind};
 
-/// How the host gets at memory.
+/// The kind of host access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
     Never,
@@ -28,7 +27,7 @@ pub(crate) enum Host {
     Reads,
 }
 
-/// One allocation.
+/// One allocation request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) size: u64,
@@ -36,17 +35,17 @@ pub(crate) struct Ask {
     pub(crate) memory_type: u32,
     pub(crate) kind: ResourceKind,
     pub(crate) host: Host,
-    /// For as long as it lives.
+    /// Mapped persistently.
     pub(crate) mapped: bool,
-    /// Its memory is to be its own.
+    /// Uses dedicated memory.
     pub(crate) dedicated: bool,
     pub(crate) pool: Option<u32>,
-    /// From the end of a linear pool.
+    /// Allocates from the upper end of a linear pool.
     pub(crate) upper: bool,
 }
 
 impl Ask {
-    /// For Sublet, and for VMA, whose flags have the same numbers.
+    /// Returns the flags for Sublet, and for VMA, whose flags have the same values.
     #[inline]
     pub(crate) fn flags(&self) -> AllocationCreateFlags {
         let mut flags = AllocationCreateFlags::empty();
@@ -57,7 +56,7 @@ impl Ask {
     }
 }
 
-/// One step. The numbers are of slots that allocations are kept in, and of pools.
+/// One step. Its numbers refer to slots for allocations, and to pools.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     Allocate(u32, Ask),
@@ -69,26 +68,26 @@ pub(crate) enum Step {
     Frame(u32),
 }
 
-/// What there is to do, and what is not done.
+/// The steps, and the counts of skipped events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
     pub(crate) slots: usize,
-    /// Allocations in pools, in scopes, and those that Sublet refused here.
+    /// Number of allocations in pools, in scopes, and those that failed in Sublet here.
     pub(crate) in_pools: u64,
     pub(crate) in_scopes: u64,
     pub(crate) refused: u64,
-    /// Events that nobody is asked for.
+    /// Number of skipped events.
     pub(crate) left_out: u64,
 }
 
 impl Script {
-    /// Calls that are made.
+    /// Returns the number of calls.
     pub(crate) fn calls(&self) -> usize {
         self.steps.len()
     }
 
-    /// The script of a trace for the device of this allocator.
+    /// Creates the script of a trace for this allocator's device.
     pub(crate) fn new(trace: &Trace, allocator: &Allocator) -> Self {
         let mut maker = Maker {
             script: Self::default(),
@@ -115,7 +114,7 @@ impl Script {
     }
 }
 
-/// Who an allocation ends with.
+/// The owner whose end frees an allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Nobody,
@@ -134,7 +133,7 @@ struct Maker {
     memory: vk::PhysicalDeviceMemoryProperties,
     /// By number in the trace.
     live: BTreeMap<u32, Live>,
-    /// The one that was left last is taken first: it is in the cache.
+    /// The slot that was freed last is used first, because it is in the cache.
     free_slots: Vec<u32>,
     /// By number in the trace.
     pools: BTreeMap<u32, u32>,
@@ -260,7 +259,7 @@ impl Maker {
         ended.into_iter().for_each(|number| self.free(number));
     }
 
-    /// Whatever the program left is freed, so that every peer can be seen to have nothing.
+    /// Frees everything that the program left, so that every peer must end empty.
     fn end(mut self) -> Script {
         let left: Vec<u32> = self.live.keys().copied().collect();
         left.into_iter().for_each(|number| self.free(number));

@@ -43,7 +43,7 @@ fn trace() -> Trace {
         Event::Map { allocation: AllocationNumber(1) },
         Event::Frame { index: 1 },
         Event::Free { allocation: AllocationNumber(0) },
-        // Nobody has such memory.
+        // No device has this much memory.
         allocate(5, 1 << 50, device.clone()),
         Event::FreeScope { scope },
         Event::DestroyPool { pool },

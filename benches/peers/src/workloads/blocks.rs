@@ -5,9 +5,9 @@ use crate::case::{Entry, Workload};
 use crate::peers::{PeerKind, Shape};
 use crate::script::{self, Alignments, Random, Shapes};
 
-/// Bytes of all blocks together.
+/// Total bytes of all blocks.
 const TOTAL: u64 = 512 << 20;
-/// 4 to 32 KiB, 12 on average: three quarters of the bytes.
+/// 4 to 32 KiB, 12 on average. They fill three quarters of the bytes.
 const SHAPES: Shapes = Shapes { alignments: Alignments::Fixed, octaves: (12, 15) };
 const LIVE: usize = 32_000;
 
@@ -16,7 +16,7 @@ pub(crate) fn blocks(scale: &Scale) -> Vec<Workload> {
     let one = |count: usize| {
         let scale = *scale;
         let live = scale.live(LIVE);
-        // Fewer blocks if there is less to fill them.
+        // Fewer blocks if there are fewer allocations to fill them.
         let blocks = count.min(live / 8).max(1);
         let block_size = (TOTAL / scale.smaller as u64 / blocks as u64).next_multiple_of(4096);
         let shape = Shape::Pool { block_size, min: blocks, max: 0 };

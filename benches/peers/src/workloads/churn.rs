@@ -1,4 +1,4 @@
-//! Allocations that come and go at random, with as many live as before.
+//! Random replacement with a constant number of live allocations.
 
 use super::{Scale, short, whole};
 use crate::case::{Rounds, Workload};
@@ -30,7 +30,7 @@ fn one(scale: &Scale, id: String, title: String, shapes: Shapes, count: usize) -
     let scale = *scale;
     let mut random = Random::new(scale.seed(salt, 0));
     let mut before = vec![script::fill(&mut random, shapes, live)];
-    // So that the holes are where they will be in the end.
+    // Brings the free ranges to their steady state.
     before.push(script::churn(&mut random, shapes, live, 2 * live));
     Workload {
         id,
@@ -39,7 +39,7 @@ fn one(scale: &Scale, id: String, title: String, shapes: Shapes, count: usize) -
         granularity: 1,
         slots: live,
         before,
-        // With so many live a round touches few of them: only a longer one warms what the next needs.
+        // With this many live allocations a round touches few of them. Only a longer one warms what the next needs.
         warm_up: many.then(|| -> Rounds {
             Box::new(move |round| {
                 vec![script::churn(&mut Random::new(scale.seed(salt, round)), shapes, live, 3 * pairs)]

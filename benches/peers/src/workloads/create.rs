@@ -5,7 +5,7 @@ use crate::case::{Entry, Workload};
 use crate::peers::{PeerKind, Shape};
 use crate::script::{Kind, Phase, Request};
 
-/// The driver alone, and each allocator above it.
+/// The driver alone, and each allocator on top of it.
 pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
     const PEERS: [PeerKind; 5] =
         [PeerKind::Driver, PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
@@ -25,7 +25,7 @@ pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
         reserves: false,
     };
     vec![
-        // One stays, so that the block is never empty.
+        // One buffer stays, so that the block is never empty.
         workload("create", "create and destroy a buffer", 1),
         workload("create-alone", "create and destroy the only buffer", 0),
     ]

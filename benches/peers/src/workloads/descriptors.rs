@@ -1,4 +1,4 @@
-//! Descriptor sets: those that live long and come and go at random, and those of frames.
+//! Descriptor sets: persistent ones with random replacement, and those of frames.
 
 use super::Scale;
 use crate::clock::{self, Clock};
@@ -10,10 +10,10 @@ use crate::peers::sets::{
 use crate::script::Random;
 use crate::statistics::median;
 
-/// Sets of a frame.
+/// Sets per frame.
 const OF_A_FRAME: usize = 300;
 
-/// Who takes part.
+/// The allocators that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Giver {
     Persistent,
@@ -48,7 +48,7 @@ pub(crate) struct Row {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// So many live.
+    /// Replaces sets, with this many live.
     Churn(usize),
     Frames,
 }
@@ -59,16 +59,16 @@ pub(crate) const ROWS: [Row; 3] = [
     Row { id: "sets-frames", title: "frames of 300 sets, three in flight", kind: Kind::Frames },
 ];
 
-/// What was found.
+/// The measurements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetFigures {
-    /// Nanoseconds for each set that was allocated and given back.
+    /// Nanoseconds per set that was allocated and freed.
     pub(crate) nanoseconds: f64,
-    /// Pools in the end.
+    /// Number of pools at the end.
     pub(crate) pools: usize,
 }
 
-/// One row with one giver. `None` if it takes no part in it.
+/// Runs one row with one allocator. `None` if it does not take part.
 pub(crate) fn sets(
     row: &Row,
     giver: Giver,
@@ -126,7 +126,7 @@ impl Run<'_> {
     fn churn<P: SetPeer>(&self, live: usize, mut peer: P) -> Result<SetFigures, String> {
         let mut held: Vec<Option<P::Set>> = (0..live).map(|at| peer.allocate(at % LAYOUTS)).collect();
         let mut times = Vec::new();
-        // The first one warms up.
+        // The first round is the warm-up.
         for round in 0..=self.rounds {
             let mut random = Random::new(self.scale.seed(2_000, round));
             let list: Vec<(usize, usize)> = (0..self.scale.pairs)

@@ -14,7 +14,7 @@ const ENGINES: [PeerKind; 6] = [
     PeerKind::Rlsf,
     PeerKind::Nothing,
 ];
-/// Enough for a frame or three.
+/// Enough for one frame or three.
 const FRAME_CAPACITY: u64 = 64 << 20;
 
 fn entries(shape: Shape) -> Vec<Entry> {
@@ -81,7 +81,7 @@ fn frame(scale: Scale, id: &str, title: &str, shape: Shape, reset: bool) -> Work
     };
     let mut peers = entries(shape);
     if reset {
-        // The others have none.
+        // The other engines have no reset.
         let with_reset =
             [PeerKind::SubletEngine, PeerKind::SubletVirtual, PeerKind::VmaVirtual, PeerKind::Nothing];
         peers.retain(|entry| with_reset.contains(&entry.kind));

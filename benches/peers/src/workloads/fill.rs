@@ -1,4 +1,4 @@
-//! A heap is filled until it is full: how much fits?
+//! Measures how much fits into a heap before it is full.
 
 use super::Scale;
 use crate::case::{self, CaseSetup, Figures};
@@ -6,7 +6,7 @@ use crate::gpu::Driver;
 use crate::peers::{PeerKind, Shape};
 use crate::script::{Alignments, Random, Request, Shapes};
 
-/// One way to fill.
+/// A sequence of requests for one limit.
 pub(crate) struct Fill {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
@@ -49,7 +49,7 @@ pub(crate) const FILLS: [Fill; 4] = [
     },
 ];
 
-/// Fills until the first refusal.
+/// Allocates until the first failure.
 pub(crate) fn fill(
     fill: &Fill,
     driver: &Driver,
@@ -57,7 +57,7 @@ pub(crate) fn fill(
     scale: &Scale,
 ) -> Result<Option<Figures>, String> {
     let place = CaseSetup { driver, granularity: 1, kind, shape: fill.shape };
-    // Four times what fits, so that there is always one that does not.
+    // Four times the possible amount, so that one request always fails.
     let most = if fill.limit == u64::MAX { 8 * POOL_BLOCK } else { fill.limit };
     let count = usize::try_from(most / 131_072 * 4).unwrap_or(usize::MAX);
     let mut random = Random::new(scale.seed(800, 0));

@@ -5,7 +5,7 @@ use crate::case::Workload;
 use crate::peers::Shape;
 use crate::script::{Kind, Phase, Random, Request};
 
-/// Allocations of a frame.
+/// Allocations per frame.
 pub(super) const COUNT: usize = 1_000;
 const POOL: u64 = 64 << 20;
 
@@ -21,17 +21,17 @@ pub(super) fn slots(first: usize, count: usize) -> Phase {
     Phase::Free((first..first + count).map(|slot| slot as u32).collect())
 }
 
-/// As many frames as make a round, each freed in order.
+/// Returns the frames of a round, each freed in order.
 fn frames(scale: Scale, count: usize, round: u64) -> Vec<Phase> {
     let mut random = Random::new(scale.seed(300, round));
     let frame = |_| [requests(&mut random, 0, count), slots(0, count)];
     (0..(scale.pairs / count).max(1)).flat_map(frame).collect()
 }
 
-/// The same, each frame freed when the one after the next has been made.
+/// Same, but each frame is freed after the next two have been made.
 fn ring(scale: Scale, count: usize, round: u64) -> Vec<Phase> {
     let mut random = Random::new(scale.seed(301, round));
-    // A multiple of three, so that the next round goes on where this one ends.
+    // A multiple of three, so that the next round continues from this one's state.
     let frame = |frame: usize| {
         let (now, oldest) = (frame % 3, (frame + 1) % 3);
         [requests(&mut random, now * count, count), slots(oldest * count, count)]

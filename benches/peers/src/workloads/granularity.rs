@@ -1,4 +1,4 @@
-//! Buffers and images side by side, where linear and optimal resources may share pages, and where they may not.
+//! Buffers and images together, on devices where linear and optimal resources may or may not share pages.
 
 use super::{Scale, whole};
 use crate::case::Workload;
@@ -7,7 +7,7 @@ use crate::script::{Kind, Phase, Random, Request};
 
 const LIVE: usize = 5_000;
 
-/// Every third one is an image of 16 to 271 texels a side.
+/// Draws a request. Every third one is an image of 16 to 271 texels per side.
 fn draw(random: &mut Random) -> Request {
     if random.below(3) == 0 {
         Request { size: 16 + random.below(256), alignment: 1, kind: Kind::Image }
@@ -16,7 +16,7 @@ fn draw(random: &mut Random) -> Request {
     }
 }
 
-/// Buffers and images that come and go, with their memory, at `bufferImageGranularity` 1 and 1024.
+/// Creates and destroys buffers and images with their memory, at `bufferImageGranularity` 1 and 1024.
 pub(crate) fn granularity(scale: &Scale) -> Vec<Workload> {
     let one = |granularity: u64| {
         let scale = *scale;

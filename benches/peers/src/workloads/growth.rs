@@ -1,4 +1,4 @@
-//! `vkAllocateMemory` is slow: what do threads notice that need no new memory?
+//! Measures the effect of a slow `vkAllocateMemory` on threads that need no new memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
 use crate::script::{Kind, Random, Request};
 use crate::statistics::Percentiles;
 
-/// How long `vkAllocateMemory` takes where the driver is not a real one.
+/// The delay of `vkAllocateMemory` on a driver that is not real.
 pub(crate) const DELAY: Duration = Duration::from_millis(20);
-/// Small allocations: twice as many are made as stay, so that there are holes for those that come.
+/// Number of small allocations. Twice as many are made at first, and half of them freed, to leave gaps.
 const LIVE: usize = 1_000;
-/// Not so large that it is given memory of its own, and large enough that each few of them need a block.
+/// Below the threshold for dedicated memory, but large enough that every few of them need a new block.
 const LARGE: Request = Request { size: 48 << 20, alignment: 256, kind: Kind::Memory };
-/// Pairs that are made each time that the other thread has entered `vkAllocateMemory`. So whoever waits for it waits
-/// once in twice as many calls, however fast the others are.
+/// Number of pairs after the other thread has entered `vkAllocateMemory`. A peer that waits for it therefore waits in
+/// one of twice as many calls, at any speed.
 const PAIRS: usize = 100;
 
-/// Single calls of one thread, while another makes the allocator grow so many times. `None` if the peer has no form for
-/// threads.
+/// Measures single calls of one thread while another makes the allocator grow a number of times. `None` if the peer
+/// does not support threads.
 pub(crate) fn growth(
     driver: &Driver,
     kind: PeerKind,
@@ -58,7 +58,7 @@ fn run<P: SharedPeer>(gpu: &Gpu, seed: u64, times: u64, peer: P) -> Result<Perce
     let mut random = Random::new(seed);
     let mut slots: Vec<_> = (0..2 * LIVE).map(|_| peer.allocate(&small(&mut random))).collect();
     let extra = slots.split_off(LIVE);
-    // Every second one, so that the holes are apart.
+    // Every second one, so that the gaps are separate.
     let mut between = extra.into_iter();
     for slot in slots.iter_mut().step_by(2) {
         let other = between.next().flatten();

@@ -1,18 +1,18 @@
-//! Levels of a game: thousands of allocations come, and all go again.
+//! Levels of a game: thousands of allocations are made, and all freed.
 
 use super::{Scale, whole};
 use crate::case::Workload;
 use crate::peers::Shape;
 use crate::script::{self, Alignments, Phase, Random, Shapes};
 
-/// Always there.
+/// Allocations that stay.
 const STAYING: usize = 500;
-/// Of a level.
+/// Allocations per level.
 const LEVEL: usize = 4_000;
 /// 1 KiB to 4 MiB.
 const SHAPES: Shapes = Shapes { alignments: Alignments::Usual, octaves: (10, 22) };
 
-/// Three levels in a round, each gone before the next comes; some allocations stay all the time.
+/// Three levels per round, each freed before the next begins. Some allocations stay all the time.
 pub(crate) fn level(scale: &Scale) -> Vec<Workload> {
     let scale = *scale;
     let (staying, count) = (scale.live(STAYING), scale.live(LEVEL));

@@ -1,4 +1,4 @@
-//! What is done to the peers. Each group of workloads is a file.
+//! The operations on the peers. Each group of workloads is one file.
 
 mod blocks;
 mod churn;
@@ -26,13 +26,13 @@ pub(crate) use self::order::order;
 use crate::case::{Entry, Workload};
 use crate::peers::{PeerKind, Shape};
 
-/// How large the workloads are.
+/// The size of the workloads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     pub(crate) seed: u64,
-    /// Pairs of a round.
+    /// Pairs per round.
     pub(crate) pairs: usize,
-    /// What numbers of live allocations are divided by.
+    /// Divisor of the numbers of live allocations.
     pub(crate) smaller: usize,
 }
 
@@ -41,19 +41,19 @@ impl Scale {
         (count / self.smaller).max(10)
     }
 
-    /// A seed of one workload's own, and one of each round's.
+    /// Returns a seed that is unique to a workload and a round.
     fn seed(&self, salt: u64, round: u64) -> u64 {
         self.seed ^ (salt << 40) ^ (round + 1)
     }
 }
 
-/// Workloads that make rows of one table.
+/// Creates the workloads that make up the rows of one table.
 pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
 
-/// All groups of workloads for whole allocators; those for [`engines()`] are apart.
+/// All groups of workloads for whole allocators. Those for [`engines()`] are separate.
 pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
 
-/// All groups of workloads there are.
+/// Returns all groups of workloads.
 pub(crate) fn all() -> impl Iterator<Item = Maker> {
     WHOLES.into_iter().chain([engines as Maker])
 }
@@ -62,12 +62,12 @@ pub(crate) fn all() -> impl Iterator<Item = Maker> {
 const WHOLE: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
 
-/// All of them in the same shape; slow ones do their share of the replacements.
+/// All of them in the same shape. Slow ones do a part of the replacements.
 fn whole(shape: Shape, live: usize) -> Vec<Entry> {
     WHOLE.iter().map(|&kind| Entry { kind, shape, share: kind.patience(live) }).collect()
 }
 
-/// 1,000 as `1k`.
+/// Formats 1,000 as `1k`.
 fn short(count: usize) -> String {
     if count >= 1_000 && count % 1_000 == 0 { format!("{}k", count / 1_000) } else { count.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Everything is allocated, and then freed in one order or another.
+//! Allocates everything, then frees it in various orders.
 
 use super::{Scale, short, whole};
 use crate::case::Workload;

@@ -1,4 +1,4 @@
-//! Threads that share one allocator, and free what they have allocated themselves, or what their neighbour has.
+//! Threads that share one allocator, and free their own allocations or those of a neighbour.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -12,27 +12,27 @@ use crate::results::ThreadFigures;
 use crate::ring::{Consumer, Producer, Ring};
 use crate::script::{Alignments, Random, Request, Shapes};
 
-/// Live allocations of each thread.
+/// Live allocations per thread.
 const LIVE: usize = 2_000;
-/// Operations that each thread goes through again and again.
+/// Number of operations in each thread's list, which it repeats.
 const LIST: usize = 4_096;
-/// Allocations on the way from a thread to the next.
+/// Maximum number of allocations in transit from one thread to the next.
 const ON_THE_WAY: usize = 256;
-/// Pairs between two looks at what time it is.
+/// Pairs between two clock reads.
 const BATCH: usize = 16;
-/// Of so many frees one is done by the thread that allocated.
+/// One of this many frees is done by the allocating thread.
 const OWN: usize = 16;
 
-/// What the threads are to do now.
+/// The current phase of the threads.
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
 
-/// One run.
+/// The settings of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) threads: usize,
-    /// Whether frees are mostly on another thread.
+    /// True if most frees happen on another thread.
     pub(crate) remote: bool,
     pub(crate) warm_up: Duration,
     pub(crate) duration: Duration,
@@ -40,17 +40,17 @@ pub(crate) struct Plan {
     pub(crate) round: u64,
 }
 
-/// What one thread does.
+/// The work of one thread.
 struct Thread {
-    /// Live in the beginning.
+    /// Initial allocations.
     fill: Vec<Request>,
     list: Vec<(usize, Request)>,
 }
 
-/// Where a thread gives its allocations to, and where it takes others' from.
+/// The ends of the rings to the next thread and from the previous one.
 type Exchange<'a, A> = (Producer<'a, A>, Consumer<'a, A>);
 
-/// What one thread has done.
+/// The result of one thread.
 struct Done<A> {
     pairs: u64,
     from: Tick,
@@ -71,7 +71,7 @@ impl Plan {
     }
 }
 
-/// Runs the plan with that peer. `None` if it has no form for threads.
+/// Runs the plan with a peer. `None` if it does not support threads.
 pub(crate) fn threads(plan: Plan, driver: &Driver, kind: PeerKind) -> Result<Option<ThreadFigures>, String> {
     struct Run<'a>(Plan, &'a Gpu);
 
@@ -96,7 +96,7 @@ fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, S
     let live: u64 = scripts.iter().flat_map(|thread| &thread.fill).map(|request| request.size).sum();
     let mut rings: Vec<Ring<P::Allocation>> = (0..plan.threads).map(|_| Ring::new(ON_THE_WAY)).collect();
     let (producers, mut consumers): (Vec<_>, Vec<_>) = rings.iter_mut().map(Ring::ends).unzip();
-    // Each takes what the one before it gives.
+    // Each thread receives from the previous one.
     consumers.rotate_right(1);
     let stage = AtomicU8::new(WARM_UP);
     let barrier = Barrier::new(plan.threads + 1);
@@ -139,7 +139,7 @@ fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, S
              {remaining} were left when all were freed, {refused} were refused, {pairs} pairs were done"
         ));
     }
-    // Pairs in a nanosecond are thousand million pairs in a second.
+    // Pairs per nanosecond times 1,000 are million pairs per second.
     Ok(ThreadFigures { throughput: rate * 1_000.0, reserved, live })
 }
 
@@ -174,7 +174,7 @@ fn work<P: SharedPeer>(
         pairs += BATCH as u64;
     }
     let to = clock::now();
-    // Nobody gives anything any more.
+    // No thread hands over allocations any more.
     barrier.wait();
     if let Some((_, consumer)) = &mut exchange {
         while let Some(allocation) = consumer.pop() {
@@ -239,7 +239,7 @@ fn hand_over<P: SharedPeer>(
             peer.free(back);
             return;
         }
-        // The other thread waits for its own neighbour, or does not run: some work of this one's, then its turn.
+        // The other thread waits for its own neighbour, or is not running. Do some own work, then yield.
         match consumer.pop() {
             Some(other) => peer.free(other),
             None => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! What the host does with allocations: mapping, and ranges made visible.
+//! Host access to allocations: mapping, flushing and invalidating.
 
 use ash::vk;
 
@@ -36,7 +36,7 @@ impl Player<'_> {
             }
         }
         if vma.is_err() && sublet.is_ok() && self.setup.has_large_blocks(memory_type) {
-            // A driver that grants VMA a block above the limit need not be able to map it.
+            // A driver that gives VMA a block above the limit may fail to map it.
             self.sublet.unmap(slot);
             self.tally.differ(Difference::LargeBlocks);
             return Ok(());
@@ -78,7 +78,7 @@ impl Player<'_> {
         let offset = share(live.sublet.size, from);
         let rest = live.sublet.size - offset;
         let size = if size == 256 { vk::WHOLE_SIZE } else { share(rest, size) };
-        // The simulated driver copies what is flushed.
+        // The simulated driver copies flushed ranges, so their size is limited.
         let size = if rest > MOST_FLUSHED { size.min(MOST_FLUSHED) } else { size };
         let mut is_mapped = self.sublet.place(live.slot).mapped;
         let mappable = flushes && (live.host_access || live.pool.is_some() && !cfg!(debug_assertions));
@@ -91,7 +91,7 @@ impl Player<'_> {
             is_mapped = true;
         }
         if flushes && !is_mapped && size != 0 && rest != 0 {
-            // Mapped may still be what a neighbour, or somebody before, has mapped.
+            // A neighbour or an earlier user may have mapped the block.
             let answer = self.sublet.make_visible(live.slot, offset, size, invalidate);
             self.sublet.tap().take();
             if let Err(Failed { why, .. }) = answer {

@@ -1,11 +1,11 @@
-//! What holds after every step, and in the end.
+//! Checks after every step, and at the end.
 
 use super::{LARGEST_BLOCK, Player, Tally};
 use crate::differential::books::{Books, Owner};
 use crate::differential::side::{HeapFigures, Side};
 
 impl Player<'_> {
-    /// What holds after every step.
+    /// Checks the invariants after every step.
     pub(super) fn check(&mut self) -> Result<(), String> {
         let messages = self.sublet.messages();
         if !messages.is_empty() {
@@ -38,14 +38,14 @@ impl Player<'_> {
                 }
                 self.tally.count("heap budgets compared in full");
             }
-            // Where VMA's blocks are larger than the heap it has only dedicated allocations.
+            // If VMA's blocks are larger than the heap, it has only dedicated allocations.
             if self.setup.large_block <= LARGEST_BLOCK {
                 self.tally.reserved.0 += u128::from(vma_bytes[heap]);
                 self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
             }
             let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
             if used > vma_bytes[heap] {
-                // Without a difference both hold the same.
+                // Without a difference both hold the same memory.
                 let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
                 *self.tally.more.entry(cause).or_default() += 1;
             } else if sublet_bytes[heap] > vma_bytes[heap] {
@@ -61,7 +61,7 @@ impl Player<'_> {
                     own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
                 };
                 let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
-                // VMA does not count what lies in the second half of a linear block.
+                // VMA does not count allocations in the second half of a linear block.
                 let linear = self.pools[slot].is_some_and(|spec| spec.linear);
                 if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_books)
                     || sublet.allocations != own
@@ -75,7 +75,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Frees everything: nothing must be left.
+    /// Frees everything, and checks that nothing is left.
     pub(super) fn end(mut self) -> Result<Tally, String> {
         let mut found = Ok(());
         while let Some(at) = self.live.len().checked_sub(1) {
@@ -85,7 +85,7 @@ impl Player<'_> {
         if live != 0 {
             found = found.and(Err(format!("{live} allocations are left")));
         }
-        // What a step that found something left behind.
+        // Frees allocations that an interrupted step left.
         for slot in 0..self.slots {
             self.vma.free(slot);
             self.sublet.free(slot);

@@ -1,4 +1,4 @@
-//! A program played on both, and the two compared after each step.
+//! Runs a program on both sides, and compares them after each step.
 
 mod access;
 mod check;
@@ -18,18 +18,18 @@ use super::sublet_side::SubletSide;
 use super::tap::{Fault, Log};
 use super::vma_side::VmaSide;
 
-/// What was compared.
+/// Counts of the comparison.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Tally {
     pub(super) programs: u64,
     pub(super) steps: BTreeMap<&'static str, u64>,
     pub(super) counts: BTreeMap<&'static str, u64>,
     pub(super) differences: BTreeMap<Difference, u64>,
-    /// Heaps and steps at which the blocks that Sublet uses are more than all that VMA holds, by what came before.
+    /// Heaps and steps at which Sublet's used blocks exceed everything that VMA holds, by the preceding difference.
     pub(super) more: BTreeMap<Difference, u64>,
-    /// What compacting came to.
+    /// The result of defragmentation.
     pub(super) gains: Gains,
-    /// Reserved bytes, summed over all steps, of VMA and of Sublet.
+    /// Reserved bytes of VMA and of Sublet, summed over all steps.
     pub(super) reserved: (u128, u128),
 }
 
@@ -62,14 +62,14 @@ impl Tally {
     }
 }
 
-/// Where the two differ, and should not.
+/// An unintended difference.
 #[derive(Clone, Debug)]
 pub(super) struct Mismatch {
     pub(super) step: usize,
     pub(super) text: String,
 }
 
-/// A live allocation of both.
+/// An allocation that is live on both sides.
 #[derive(Clone, Copy, Debug)]
 struct Live {
     slot: usize,
@@ -77,7 +77,7 @@ struct Live {
     vma: Placement,
     sublet: Placement,
     maps: u32,
-    /// What a `HOST_ACCESS` flag would be needed for.
+    /// True if its use requires a `HOST_ACCESS` flag.
     host_access: bool,
 }
 
@@ -91,11 +91,11 @@ struct Player<'a> {
     pools: Vec<Option<PoolSpec>>,
     slots: usize,
     tally: Tally,
-    /// The last difference that is meant and left the two with other blocks.
+    /// The last intended difference that left the two with different blocks.
     cause: Option<Difference>,
 }
 
-/// Plays a program to its end.
+/// Runs a program to its end.
 pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
     let setup = &program.setup;
     let mut player = Player {
@@ -124,12 +124,12 @@ pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
     found.and(tally)
 }
 
-/// Preferred block sizes up to this are ones that every large heap has.
+/// Every large heap supports preferred block sizes up to this.
 const LARGEST_BLOCK: u64 = 1 << 30;
-/// Bytes of a flushed range.
+/// Maximum bytes of a flushed range.
 const MOST_FLUSHED: u64 = 200_000;
 
-/// The `pick`th of them.
+/// Selects an element by `pick`, modulo the length.
 fn pick<T>(of: &[T], pick: u64) -> Option<usize> {
     (!of.is_empty()).then(|| (pick % of.len() as u64) as usize)
 }
@@ -138,12 +138,11 @@ fn share(of: u64, part: u64) -> u64 {
     (u128::from(of) * u128::from(part) / 256) as u64
 }
 
-/// Whether VMA asserts that this is not asked: its release build then does something, and its debug build ends the
-/// program.
+/// Whether VMA asserts on a request. Its debug build then aborts, and its release build continues.
 enum Assert {
-    /// The release build goes on with what is no longer what was asked.
+    /// The release build continues with a different request.
     GoesOn,
-    /// The release build gives an error.
+    /// The release build returns an error.
     Refuses,
     No,
 }
@@ -191,7 +190,7 @@ impl Player<'_> {
         slot.and_then(|slot| self.pools[slot])
     }
 
-    /// Whether both hold the same memory.
+    /// Returns true if both hold the same memory.
     fn aligned(&self) -> bool {
         self.vma_books.shape() == self.sublet_books.shape()
     }
@@ -254,7 +253,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Whether the preferred block size is one that the pool's heap does not have.
+    /// Returns true if the preferred block size exceeds the pool's heap.
     fn has_large_blocks(&self, spec: &PoolSpec) -> bool {
         let is_there = (spec.memory_type as usize) < self.setup.profile.types.len();
         is_there && self.setup.has_large_blocks(spec.memory_type)
@@ -305,7 +304,7 @@ impl Player<'_> {
         let lazy_in_pool =
             spec.usage == MemoryUsage::GpuLazilyAllocated && pool.is_some_and(|pool| pool.block_size != 0);
         if lazy_in_pool || host.is_empty() && has(Flags::MAPPED) && spec.usage.is_auto() {
-            // The release build does what Sublet does.
+            // The release build behaves like Sublet.
             return Assert::Refuses;
         }
         Assert::No
@@ -330,7 +329,8 @@ impl Player<'_> {
         let ignores = pool_spec
             .is_some_and(|pool| pool.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY));
         if ignores && matches!(resource, Resource::Image(image) if image.tiling == vk::ImageTiling::OPTIMAL) {
-            // Who makes such a pool promises that there is one kind in it: here it is the other.
+            // The creator of such a pool promises that it holds only one kind of resource. This would be the other
+            // kind.
             return Ok(());
         }
         let aligned = self.aligned();
@@ -402,7 +402,7 @@ impl Player<'_> {
             (Ok(vma), Ok(sublet))
                 if vma.memory_type != sublet.memory_type || vma.dedicated != sublet.dedicated =>
             {
-                // Nothing could be compared any more with the two in different places.
+                // In different memory they cannot be compared any more.
                 self.vma_books.take(&vma);
                 self.sublet_books.take(&sublet);
                 self.vma.free(slot);
@@ -415,7 +415,7 @@ impl Player<'_> {
                 let host_access = !spec.usage.is_auto() || spec.flags.intersects(Flags::HOST_ACCESS_MASK);
                 self.live.push(Live { slot, pool, vma, sublet, maps: 0, host_access });
             }
-            // What one of them has alone goes back.
+            // Frees an allocation that only one side has.
             (Ok(place), Err(_)) => {
                 self.vma_books.take(&place);
                 self.vma.free(slot);
@@ -430,8 +430,7 @@ impl Player<'_> {
             }
             (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
         }
-        // Both refuse, or both find another place; but VMA may keep the block that it had made, and Sublet gives that
-        // back.
+        // Both fail, or both find another place. VMA may keep the block that it had created, and Sublet frees it.
         let refused = vma_log.maps_refused + sublet_log.maps_refused != 0;
         if cause.is_none() && refused && !self.aligned() {
             cause = Some(Difference::FailedMapping);
@@ -440,7 +439,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// What Sublet refuses without asking the driver, and VMA is not asked at all.
+    /// Handles requests that Sublet rejects without a driver call. VMA does not get them.
     fn refused(
         &mut self,
         slot: usize,
@@ -487,8 +486,8 @@ impl Player<'_> {
             return Err(format!("dedicated memory was not given back: {sublet:?}"));
         }
         if !sublet.dedicated {
-            // What Sublet says of itself: so many empty blocks stay, and none over the budget; one less from the next
-            // free on that empties none, or in a vector of many blocks from one soon afterwards.
+            // Sublet's documented rule: up to `kept` empty blocks stay, and none over the budget. The limit is one less
+            // from the next free that empties no block, or soon afterwards in a vector of many blocks.
             let min = self.pool_spec(pool).map_or(0, |spec| spec.min_blocks as usize);
             let newly = emptied.0 > before.0;
             let keep = match newly {
@@ -554,7 +553,7 @@ impl Player<'_> {
     }
 }
 
-/// What a resource needs of memory.
+/// The memory requirements of a resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub(super) size: u64,
@@ -562,12 +561,12 @@ pub(super) struct Needs {
     pub(super) bits: u32,
 }
 
-/// Whether memory that was there before went back.
+/// Returns true if memory was freed that existed before.
 pub(super) fn gives_back(log: &Log) -> bool {
     log.freed.iter().any(|memory| !log.got.contains(memory))
 }
 
-/// The calls of a log that were refused.
+/// Returns the number of rejected calls in a log.
 pub(super) fn refusals(log: &Log) -> usize {
     log.asked.iter().filter(|asked| asked.result != vk::Result::SUCCESS).count()
 }

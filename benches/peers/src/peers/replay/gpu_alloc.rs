@@ -1,4 +1,4 @@
-//! gpu-alloc. It has no pools, and knows no granularity: its users have to round up.
+//! gpu-alloc. It has no pools and does not support granularity, so its users have to round up.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ pub(super) struct Player {
     live: u64,
 }
 
-/// A block, and how often it is mapped: it allows it once.
+/// A block and its map count, because gpu-alloc allows only one mapping.
 pub(super) struct Held {
     block: MemoryBlock<vk::DeviceMemory>,
     mappings: u32,

@@ -1,5 +1,5 @@
-//! gpu-allocator, and Sublet behind its interface. It has no pools, and maps every block that the host can see for as
-//! long as it lives: there is nothing to be done to map an allocation.
+//! gpu-allocator, and Sublet behind its interface. It has no pools, and maps every host-visible block while the block
+//! lives. Mapping an allocation therefore does nothing.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use gpu_allocator::AllocationSizes;
@@ -10,7 +10,7 @@ use super::WgpuHint;
 use crate::gpu::Gpu;
 use crate::peers::gpu_allocator::create;
 
-/// A player of a library with gpu-allocator's interface. `$dedicated` is how what had memory of its own is asked for.
+/// Defines a player for a library with gpu-allocator's interface. `$dedicated` is its scheme for dedicated memory.
 macro_rules! player {
     ($module:ident, $library:ident, $name:literal, $dedicated:expr) => {
         pub(super) mod $module {
@@ -26,7 +26,7 @@ macro_rules! player {
 
             pub(in crate::peers::replay) struct Player {
                 allocator: Allocator,
-                /// By memory type.
+                /// Properties by memory type.
                 types: Vec<vk::MemoryPropertyFlags>,
             }
 
@@ -45,7 +45,7 @@ macro_rules! player {
                     .with_max_host_memblock_size(host[1])
             }
 
-            /// Where it is asked for. A location that the memory type does not have would be refused.
+            /// Returns the location for a request. Must suit the memory type, or the allocation would fail.
             fn location(ask: &Ask, flags: vk::MemoryPropertyFlags) -> MemoryLocation {
                 let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
                 match ask.host {
@@ -109,9 +109,9 @@ macro_rules! player {
     };
 }
 
-// Of which buffer does not matter to it.
+// The actual buffer does not matter to it.
 player!(original, gpu_allocator, "gpu-allocator", AllocationScheme::DedicatedBuffer(vk::Buffer::null()));
-// The other schemes ask the driver what their buffer needs, and scripts have none.
+// The other schemes query the driver with a buffer, and scripts have none.
 player!(stand_in, gpu_allocator_stand_in, "the stand-in", AllocationScheme::GpuAllocatorManaged);
 
 impl original::Player {
@@ -121,7 +121,7 @@ impl original::Player {
 }
 
 impl stand_in::Player {
-    /// With the sizes that wgpu gives it.
+    /// Creates the peer with wgpu's sizes.
     pub(super) fn new(gpu: &Gpu, hint: WgpuHint) -> Result<Self, String> {
         let allocator = Allocator::new(&AllocatorCreateDesc {
             instance: gpu.instance().clone(),

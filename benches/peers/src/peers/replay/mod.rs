@@ -1,4 +1,4 @@
-//! The peers as a replay of a trace drives them: see [`script`](mod@crate::replay::script) for what they are asked.
+//! The peers in a replay of a trace. [`script`](mod@crate::replay::script) describes their input.
 
 mod gpu_alloc;
 mod gpu_allocator;
@@ -13,46 +13,46 @@ use crate::gpu::Gpu;
 use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::Ask;
 
-/// An allocator that a script is played on.
+/// An allocator that can play a script.
 pub(crate) trait Plays: Sized {
     type Allocation;
 
-    /// `None` if there is no room, or on any other error.
+    /// Allocates. `None` if there is no space, or on any other error.
     fn allocate(&mut self, ask: &Ask) -> Option<Self::Allocation>;
     fn free(&mut self, allocation: Self::Allocation);
 
-    /// Where it lies.
+    /// Returns the place of an allocation.
     fn place(&self, allocation: &Self::Allocation) -> MemoryOffset;
 
-    /// Whether it could be mapped.
+    /// Returns true if it could be mapped.
     fn map(&mut self, allocation: &mut Self::Allocation) -> bool;
     fn unmap(&mut self, allocation: &mut Self::Allocation);
 
-    /// Peers without pools have nothing to do.
+    /// Creates a pool. Does nothing for peers without pools.
     fn create_pool(&mut self, _number: u32, _settings: &PoolSettings) -> Result<(), String> {
         Ok(())
     }
 
     fn destroy_pool(&mut self, _number: u32) {}
 
-    /// Peers that ask the driver for no budget have nothing to do.
+    /// Begins a frame. Does nothing for peers that do not query budgets.
     fn frame(&mut self, _index: u32) {}
 
-    /// Ends the peer. An error if something is left.
+    /// Destroys the peer. Returns an error if something is left.
     fn finish(self) -> Result<(), String>;
 }
 
-/// Who has something to do with such a peer of whatever type.
+/// A function that is generic over the type of the player.
 pub(crate) trait VisitPlayer {
     type Output;
     fn visit<P: Plays>(self, peer: P) -> Self::Output;
 }
 
-/// The peers that scripts are played on.
+/// The peers that can play scripts.
 pub(crate) const PLAYERS: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::StandIn, PeerKind::GpuAlloc];
 
-/// What a program tells wgpu 30 of its memory, as `wgpu::MemoryHints`.
+/// A program's hint for wgpu 30, as in `wgpu::MemoryHints`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum WgpuHint {
     /// Blocks of 128 to 256 MiB for the device, and of 64 to 128 for the host
@@ -62,7 +62,7 @@ pub(crate) enum WgpuHint {
 }
 
 impl WgpuHint {
-    /// For the device and for the host, the smallest and the largest block in bytes:
+    /// Returns the smallest and the largest block in bytes, for the device and for the host. Source:
     /// `AllocationSizes::from_memory_hints` of wgpu-hal 30.0.1.
     const fn sizes(self) -> [[u64; 2]; 2] {
         const MIB: u64 = 1 << 20;
@@ -73,7 +73,7 @@ impl WgpuHint {
     }
 }
 
-/// Makes a peer. `None` if it plays no scripts; the stand-in plays them only with the sizes of a hint.
+/// Creates a peer. `None` if it cannot play scripts. The stand-in plays them only with the sizes of a hint.
 pub(crate) fn make<V: VisitPlayer>(
     kind: PeerKind,
     gpu: &Gpu,

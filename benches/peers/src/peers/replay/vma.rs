@@ -1,5 +1,4 @@
-//! VMA. Through `vmaAllocateMemory` it does not learn whether a buffer or an image is meant, and takes the wider
-//! distance.
+//! VMA. `vmaAllocateMemory` does not learn the kind of resource, so VMA keeps the larger distance between resources.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr;
@@ -76,7 +75,7 @@ impl Plays for Player {
         let linear = if settings.algorithm == Algorithm::Linear { ffi::POOL_LINEAR } else { 0 };
         let info = ffi::PoolCreateInfo {
             memory_type_index: settings.memory_type_index,
-            // The flags have VMA's numbers.
+            // The flags have the same values in VMA.
             flags: settings.flags.bits() | linear,
             block_size: settings.block_size,
             min_block_count: settings.min_block_count as usize,

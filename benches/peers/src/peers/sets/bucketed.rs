@@ -1,7 +1,7 @@
-//! What wgpu-hal 30 does, written anew from a description of it: its allocator cannot be used by itself.
+//! The algorithm of wgpu-hal 30, reimplemented from a description, because its allocator cannot be used alone.
 //!
-//! Buckets by counts; in each the first pool with room, which is the oldest; pools of 64 to 512 sets, doubling; every
-//! set is freed by itself; an empty pool is destroyed if a quarter of what it holds is free elsewhere.
+//! It has a bucket for each combination of counts. A bucket allocates from its oldest pool with space. Pools have 64 to
+//! 512 sets, doubling. Every set is freed alone. An empty pool is destroyed if a quarter of its size is free elsewhere.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ struct Pool {
 
 #[derive(Default)]
 struct Bucket {
-    /// By age. What was destroyed leaves its place.
+    /// By age. A destroyed pool leaves an empty element.
     pools: Vec<Option<Pool>>,
     next: u32,
     free: u32,

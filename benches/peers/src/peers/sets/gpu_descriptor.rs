@@ -1,4 +1,4 @@
-//! gpu-descriptor, without the lock that its users put around it.
+//! gpu-descriptor, without the lock that its users need.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
@@ -9,13 +9,13 @@ use gpu_descriptor_types::{
 
 use super::{Layouts, SetPeer, counts};
 
-/// What gpu-descriptor calls the driver through.
+/// gpu-descriptor's interface to the driver.
 struct Device<'a>(&'a ash::Device);
 
 pub(crate) struct GpuDescriptor<'a> {
     layouts: &'a Layouts<'a>,
     allocator: DescriptorAllocator<vk::DescriptorPool, vk::DescriptorSet>,
-    /// Pools that live. gpu-descriptor does not say.
+    /// Number of live pools, which gpu-descriptor does not report.
     live: i64,
 }
 
@@ -26,7 +26,7 @@ impl<'a> GpuDescriptor<'a> {
 }
 
 thread_local! {
-    /// Pools of this thread that were made and not destroyed.
+    /// Number of pools of this thread that were created and not destroyed.
     static POOLS: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
 }
 

@@ -1,4 +1,4 @@
-//! Who gives out descriptor sets.
+//! Allocators of descriptor sets.
 
 mod bucketed;
 mod gpu_descriptor;
@@ -14,34 +14,34 @@ pub(crate) use self::gpu_descriptor::GpuDescriptor;
 pub(crate) use self::raw::{RawFrames, RawFree};
 pub(crate) use self::sublet::{Persistent, Transient};
 
-/// Frames that are in flight: what a frame used may be freed when this many more have begun.
+/// Frames in flight: resources of a frame may be freed when this many more frames have begun.
 pub(crate) const IN_FLIGHT: usize = 3;
 
 /// Descriptor types and counts of a layout.
 pub(crate) type Counts = &'static [(vk::DescriptorType, u32)];
 
-/// Layouts of four shapes, two of each, as materials and passes have them.
+/// Shapes of typical material and pass layouts. There are two layouts of each.
 const SHAPES: [Counts; 4] = [
     &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 4)],
     &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 1)],
     &[(vk::DescriptorType::STORAGE_BUFFER, 3)],
     &[(vk::DescriptorType::UNIFORM_BUFFER, 2), (vk::DescriptorType::STORAGE_BUFFER, 1)],
 ];
-/// How many layouts there are.
+/// Number of layouts.
 pub(crate) const LAYOUTS: usize = 2 * SHAPES.len();
 
-/// The layouts, which the peers are given by index.
+/// The layouts, which the peers address by index.
 pub(crate) struct Layouts<'a> {
     gpu: &'a Gpu,
     handles: Vec<vk::DescriptorSetLayout>,
 }
 
-/// The counts of a layout.
+/// Returns the counts of a layout.
 pub(crate) fn counts(layout: usize) -> Counts {
     SHAPES[layout % SHAPES.len()]
 }
 
-/// What a layout is made from.
+/// Returns the bindings of a layout.
 fn bindings(layout: usize) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {
     let of = |(number, &(kind, count)): (u32, &(vk::DescriptorType, u32))| {
         vk::DescriptorSetLayoutBinding::default()
@@ -60,7 +60,7 @@ impl<'a> Layouts<'a> {
         for layout in 0..LAYOUTS {
             let bindings = bindings(layout);
             let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-            // SAFETY: the device is live, and the create-info and what it points to are, too.
+            // SAFETY: the device is live, and so are the create-info and everything that it points to.
             let made = unsafe { gpu.device().create_descriptor_set_layout(&info, None) };
             layouts.handles.push(made.map_err(|error| format!("vkCreateDescriptorSetLayout: {error}"))?);
         }
@@ -80,37 +80,37 @@ impl<'a> Layouts<'a> {
 impl Drop for Layouts<'_> {
     fn drop(&mut self) {
         for &layout in &self.handles {
-            // SAFETY: it is of this device, destroyed once, and whoever made sets of it is gone: they borrow this
-            // value.
+            // SAFETY: it belongs to this device and is destroyed once. Sets made from it are gone, because they borrow
+            // this value.
             unsafe { self.gpu.device().destroy_descriptor_set_layout(layout, None) };
         }
     }
 }
 
-/// Sets that are freed one by one. Nothing is ever submitted, so that all of them may be freed at any time.
+/// An allocator of sets that are freed one by one. Nothing is ever submitted, so any set may be freed at any time.
 pub(crate) trait SetPeer {
-    /// What the caller holds.
+    /// The handle of the caller.
     type Set;
 
     fn allocate(&mut self, layout: usize) -> Option<Self::Set>;
     fn free(&mut self, set: Self::Set);
-    /// Pools that live.
+    /// Returns the number of live pools.
     fn pools(&self) -> usize;
-    /// Destroys everything; what is wrong, if something is.
+    /// Destroys everything. Returns an error if its state is wrong.
     fn finish(self) -> Result<(), String>;
 }
 
-/// Sets of frames.
+/// An allocator of sets that live for a frame.
 pub(crate) trait FramePeer {
-    /// A frame begins: what was used [`IN_FLIGHT`] frames ago is free.
+    /// Begins a frame. Sets from [`IN_FLIGHT`] frames ago are free.
     fn begin(&mut self);
-    /// Whether there was a set.
+    /// Allocates a set. Returns true on success.
     fn allocate(&mut self, layout: usize) -> bool;
     fn pools(&self) -> usize;
     fn finish(self) -> Result<(), String>;
 }
 
-/// Who frees sets one by one uses that for frames, too.
+/// Adapts an allocator that frees sets one by one to frames.
 pub(crate) struct PerFrame<P: SetPeer> {
     peer: P,
     frames: [Vec<P::Set>; IN_FLIGHT],
@@ -150,7 +150,7 @@ impl<P: SetPeer> FramePeer for PerFrame<P> {
     }
 }
 
-/// A pool for so many sets, each of `each`.
+/// Creates a pool for a number of sets, each with the counts `each`.
 #[expect(unsafe_code, reason = "calls Vulkan")]
 fn create_pool(
     device: &ash::Device,
@@ -168,7 +168,7 @@ fn create_pool(
     unsafe { device.create_descriptor_pool(&info, None) }.ok()
 }
 
-/// One set, without the vector that ash makes for it.
+/// Allocates one set, without the vector that ash creates for it.
 #[inline]
 #[expect(unsafe_code, reason = "calls Vulkan")]
 fn allocate_set(
@@ -179,7 +179,7 @@ fn allocate_set(
     let layouts = [layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
     let mut set = vk::DescriptorSet::null();
-    // SAFETY: device, pool and layout are live, nobody else uses the pool, and there is room for the one set.
+    // SAFETY: device, pool and layout are live, nothing else uses the pool, and it has space for the set.
     let result = unsafe { (device.fp_v1_0().allocate_descriptor_sets)(device.handle(), &info, &mut set) };
     (result == vk::Result::SUCCESS).then_some(set)
 }
@@ -187,8 +187,8 @@ fn allocate_set(
 #[inline]
 #[expect(unsafe_code, reason = "calls Vulkan")]
 fn free_set(device: &ash::Device, pool: vk::DescriptorPool, set: vk::DescriptorSet) {
-    // SAFETY: the set is of this pool, freed once, and nothing was ever submitted; nobody else uses the pool. The call
-    // has no failures.
+    // SAFETY: the set belongs to this pool, is freed once, and was never submitted; nothing else uses the pool. The
+    // call cannot fail.
     let _ = unsafe { device.free_descriptor_sets(pool, &[set]) };
 }
 

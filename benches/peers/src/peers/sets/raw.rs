@@ -1,4 +1,4 @@
-//! The driver alone, as a program would use it that knows how many sets it will have.
+//! The driver alone, as in a program that knows its number of sets.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
@@ -8,14 +8,14 @@ use super::{
     free_set,
 };
 
-/// A pool for each layout that is large enough, from which single sets are freed.
+/// A sufficiently large pool for each layout. Sets are freed one by one.
 pub(crate) struct RawFree<'a> {
     layouts: &'a Layouts<'a>,
     pools: Vec<vk::DescriptorPool>,
 }
 
 impl<'a> RawFree<'a> {
-    /// Pools for `sets` sets each.
+    /// Creates pools for `sets` sets each.
     pub(crate) fn new(layouts: &'a Layouts<'a>, sets: u32) -> Option<Self> {
         let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
         let device = layouts.gpu().device();
@@ -47,7 +47,7 @@ impl SetPeer for RawFree<'_> {
     }
 }
 
-/// For each frame in flight one pool for all layouts, which is large enough and is reset as a whole.
+/// A sufficiently large pool for all layouts per frame in flight. It is reset as a whole.
 pub(crate) struct RawFrames<'a> {
     layouts: &'a Layouts<'a>,
     pools: [vk::DescriptorPool; IN_FLIGHT],
@@ -56,7 +56,7 @@ pub(crate) struct RawFrames<'a> {
 
 impl<'a> RawFrames<'a> {
     pub(crate) fn new(layouts: &'a Layouts<'a>, sets: u32) -> Option<Self> {
-        // So many of each as the hungriest layout needs.
+        // The maximum of each type over all layouts.
         const EACH: super::Counts = &[
             (vk::DescriptorType::UNIFORM_BUFFER, 2),
             (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 4),

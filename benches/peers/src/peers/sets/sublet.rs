@@ -1,4 +1,4 @@
-//! Sublet's two: sets that are freed one by one, and sets of one recording.
+//! Sublet's two allocators: persistent sets and transient sets.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
@@ -10,7 +10,7 @@ use sublet::retire::{Clock, LaneId, Ticket};
 
 use super::{FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, bindings};
 
-/// The device as it is: nothing but what comes with its version is enabled.
+/// Creates a device with only the features of its version.
 fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
     let gpu = layouts.gpu();
     let info = DescriptorDeviceCreateInfo {
@@ -22,8 +22,8 @@ fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
             gpu.api_version(),
         )
     };
-    // SAFETY: instance and device are live, and outlive what is made from the value: it borrows the layouts, and they
-    // the GPU.
+    // SAFETY: instance and device are live, and outlive everything made from the value: it borrows the layouts, and
+    // they borrow the GPU.
     unsafe { DescriptorDevice::new(&info) }.map_err(|error| error.to_string())
 }
 
@@ -40,7 +40,7 @@ fn set_layouts(layouts: &Layouts<'_>) -> Result<Vec<SetLayout>, String> {
 pub(crate) struct Persistent<'a> {
     sets: PersistentSets,
     layouts: Vec<SetLayout>,
-    /// What they are of.
+    /// Keeps the layouts borrowed.
     _borrowed: &'a Layouts<'a>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Transient<'a> {
     layouts: Vec<SetLayout>,
     clock: Clock,
     lane: LaneId,
-    /// The frame that is being recorded.
+    /// The ticket of the frame that is being recorded.
     now: Option<Ticket>,
     slot: u32,
     _borrowed: &'a Layouts<'a>,
@@ -111,7 +111,7 @@ impl FramePeer for Transient<'_> {
         self.end();
         self.slot = (self.slot + 1) % IN_FLIGHT as u32;
         self.now = Some(self.clock.begin_frame(self.lane, self.slot));
-        // What cannot be reset is tried again with the next frame.
+        // A failed reset is tried again with the next frame.
         let _ = self.sets.collect(&self.clock);
     }
 

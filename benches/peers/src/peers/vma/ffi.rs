@@ -1,5 +1,5 @@
-//! The part of VMA 3.3's C interface that is called here. vk-mem brings the library, and keeps its own declarations to
-//! itself.
+//! The part of VMA 3.3's C interface that is called here. vk-mem provides the library, but its declarations are
+//! private.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ffi::{c_char, c_void};
@@ -12,7 +12,7 @@ pub(crate) type Allocator = *mut c_void;
 pub(crate) type Pool = *mut c_void;
 pub(crate) type Allocation = *mut c_void;
 pub(crate) type Block = *mut c_void;
-/// A handle that is no pointer: 64 bits everywhere.
+/// A non-pointer handle: 64 bits on every platform.
 pub(crate) type VirtualAllocation = u64;
 
 /// `VMA_MEMORY_USAGE_GPU_ONLY`.
@@ -53,7 +53,7 @@ pub(crate) struct VulkanFunctions {
     pub(crate) get_physical_device_memory_properties2: Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties2>,
     pub(crate) get_device_buffer_memory_requirements: Option<vk::PFN_vkGetDeviceBufferMemoryRequirements>,
     pub(crate) get_device_image_memory_requirements: Option<vk::PFN_vkGetDeviceImageMemoryRequirements>,
-    /// Of Windows.
+    /// Only on Windows.
     pub(crate) get_memory_win32_handle: *mut c_void,
 }
 

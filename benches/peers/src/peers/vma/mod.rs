@@ -20,7 +20,7 @@ pub(super) struct Vma {
     automatic: ffi::AllocationCreateInfo,
 }
 
-// SAFETY: VMA locks within, unless told not to (VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT), which it is not.
+// SAFETY: VMA locks internally unless VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT is set, and it is not.
 unsafe impl Send for Vma {}
 // SAFETY: as above.
 unsafe impl Sync for Vma {}
@@ -31,7 +31,8 @@ pub(super) struct Held(pub(super) ffi::Allocation);
 // SAFETY: any thread may free it.
 unsafe impl Send for Held {}
 
-/// The functions of an instance and a device of Vulkan 1.3. Of older ones those that came later are not to be called.
+/// Returns the functions of an instance and a device of Vulkan 1.3. With older ones, later functions must not be
+/// called.
 pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::VulkanFunctions {
     let core = device.fp_v1_0();
     ffi::VulkanFunctions {
@@ -88,7 +89,7 @@ pub(super) fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCre
     }
 }
 
-/// Everything as it comes. It is good for as long as the functions are.
+/// Returns default settings. They are valid while the functions live.
 pub(super) fn allocator_info(
     gpu: &Gpu,
     functions: &ffi::VulkanFunctions,
@@ -109,7 +110,7 @@ pub(super) fn allocator_info(
     }
 }
 
-/// A pool in which everything is as it comes.
+/// Returns default settings of a pool.
 pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
     ffi::PoolCreateInfo {
         memory_type_index,
@@ -123,7 +124,7 @@ pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
     }
 }
 
-/// An allocator for the device.
+/// Creates an allocator for the device.
 pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
     let functions = functions(gpu.instance(), gpu.device());
     create(&allocator_info(gpu, &functions, count_heap))
@@ -131,15 +132,15 @@ pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Alloc
 
 fn create(info: &ffi::AllocatorCreateInfo) -> Result<ffi::Allocator, String> {
     let mut allocator = ptr::null_mut();
-    // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
+    // SAFETY: the create-info is complete; the creator of a peer keeps the device until the peer is finished.
     checked(unsafe { ffi::create_allocator(info, &raw mut allocator) }, "vmaCreateAllocator")?;
     Ok(allocator)
 }
 
-/// What VMA says of an allocation.
+/// Returns VMA's description of an allocation.
 ///
 /// # Safety
-/// The allocator is live, and the allocation is its own.
+/// The allocator is live, and the allocation belongs to it.
 pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocation) -> ffi::AllocationInfo2 {
     let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
     // SAFETY: the caller's promise.
@@ -148,7 +149,7 @@ pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocat
     unsafe { found.assume_init() }
 }
 
-/// How many allocations are live.
+/// Returns the number of live allocations.
 ///
 /// # Safety
 /// The allocator is live.
@@ -159,8 +160,7 @@ unsafe fn live(allocator: ffi::Allocator) -> u64 {
     u64::from(all.total.statistics.allocation_count)
 }
 
-/// An error if an allocation is live. VMA ends the process when it is destroyed like this with assertions, and leaks
-/// without.
+/// Returns an error if an allocation is live. Destroying VMA then aborts with assertions, and leaks without.
 ///
 /// # Safety
 /// The allocator is live.
@@ -322,7 +322,7 @@ impl SharedPeer for Vma {
     }
 }
 
-/// A virtual block: the metadata alone.
+/// A virtual block: only the metadata.
 pub(super) struct VmaVirtual {
     pub(super) block: ffi::Block,
     capacity: u64,
@@ -404,6 +404,6 @@ impl Peer for VmaVirtual {
     }
 }
 
-/// Bytes of the allocator's handle, and of the virtual block's.
+/// Bytes of the allocator's allocation handle, and of the virtual block's.
 pub(super) const HANDLES: (usize, usize) =
     (size_of::<ffi::Allocation>(), size_of::<ffi::VirtualAllocation>());
