@@ -382,7 +382,7 @@ pub(crate) struct Workload {
     pub(crate) reserves: bool,
 }
 
-/// The number of rounds and the amount of warm-up.
+/// The number of timed rounds, and of rounds that sample single calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) rounds: u64,

@@ -361,7 +361,7 @@ impl Slab {
         free.head = slot;
     }
 
-    /// Calls `visit` with each used slot and its handle. All stripes stay locked during the walk.
+    /// Calls `visit` with each used slot and its handle. A stripe is locked while its slots are visited.
     pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &Slot)) {
         for stripe in self.stripes.iter() {
             let free = stripe.free.lock();
