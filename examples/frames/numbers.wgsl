@@ -1,5 +1,4 @@
-// Adds up two arrays out of the heap, the first of them multiplied. Where they are in the heap, and where the sum belongs, is said
-// for each dispatch.
+// Adds two arrays from the heap after multiplying the first. Each dispatch gets their slots and the place of the sum.
 enable wgpu_binding_array;
 
 struct Numbers { values: array<u32, 64> }

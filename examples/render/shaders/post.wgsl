@@ -1,4 +1,4 @@
-// From the light of the scene to the colours of a screen. Each pass is one triangle that covers its target.
+// From scene light to display colours. Each pass is one triangle that covers its target.
 
 // The size of a texel of the first source.
 struct Post { texel: vec2<f32>, unused: vec2<f32> }
@@ -21,7 +21,7 @@ fn read(at: vec2<f32>) -> vec4<f32> {
     return textureSampleLevel(first, smooth_sampler, at, 0.0);
 }
 
-// What is out of focus, as a disc of all that reaches there.
+// Depth of field: a disc of all samples that reach the place.
 @fragment
 fn fs_blur(corner: Corner) -> @location(0) vec4<f32> {
     let centre = read(corner.at);
@@ -31,7 +31,7 @@ fn fs_blur(corner: Corner) -> @location(0) vec4<f32> {
         let angle = f32(tap) * 2.39996;
         let away = sqrt(f32(tap) / 32.0);
         let there = read(corner.at + vec2(cos(angle), sin(angle)) * away * radius * centre.a * post.texel);
-        // What is sharp stays where it is.
+        // Sharp samples do not spread.
         let weight = clamp(there.a * 4.0, 0.03, 1.0);
         sum += vec4(min(there.rgb, vec3(30.0)), 1.0) * weight;
     }
@@ -44,7 +44,7 @@ fn four(at: vec2<f32>, apart: f32) -> vec3<f32> {
         + read(at + vec2(-d.x, d.y)).rgb + read(at + vec2(d.x, d.y)).rgb) * 0.25;
 }
 
-// The first level takes what is bright, and not all of it, so that single texels do not flicker.
+// The first level keeps only part of the bright light, so that single texels do not flicker.
 @fragment
 fn fs_bright(corner: Corner) -> @location(0) vec4<f32> {
     let light = min(four(corner.at, 1.0), vec3(24.0));
@@ -62,7 +62,7 @@ fn fs_up(corner: Corner) -> @location(0) vec4<f32> {
     return vec4(four(corner.at, 1.0) * 0.5 + four(corner.at, 0.4) * 0.5, 1.0);
 }
 
-// A film's curve: a fit of the Academy's by Narkowicz.
+// A filmic curve: Narkowicz's fit of the Academy's.
 fn film(light: vec3<f32>) -> vec3<f32> {
     return clamp(light * (2.51 * light + 0.03) / (light * (2.43 * light + 0.59) + 0.14), vec3(0.0), vec3(1.0));
 }

@@ -1,4 +1,4 @@
-// Everything that is lit: objects, the floor that mirrors them, and the sky behind.
+// Lit surfaces: objects, the floor with its reflection, and the sky behind.
 
 struct Frame {
     view_projection: mat4x4<f32>,
@@ -52,7 +52,7 @@ fn vs_shadow(@location(0) position: vec3<f32>) -> @builtin(position) vec4<f32> {
     return frame.light_projection * object.model * vec4(position, 1.0);
 }
 
-// The sky in a direction, as sharp as `roughness` lets it be seen.
+// The sky in a direction, blurred by `roughness`.
 fn sky(direction: vec3<f32>, roughness: f32) -> vec3<f32> {
     let height = direction.y;
     let towards = max(dot(direction, frame.sun.xyz), 0.0);
@@ -62,7 +62,7 @@ fn sky(direction: vec3<f32>, roughness: f32) -> vec3<f32> {
     var light = mix(horizon, zenith, smoothstep(-0.05, 0.42, height + 0.12 * roughness));
     let sharp = 1.0 - roughness;
     light += SUNLIGHT * (0.22 * pow(towards, 6.0) + 10.0 * sharp * sharp * pow(towards, 900.0));
-    // Clouds lie in a plane.
+    // Clouds are in a plane.
     let plane = direction.xz / (max(height, 0.0) + 0.14);
     let cloud = textureSampleLevel(cloud_map, repeating, plane * 0.10 + vec2(0.12, 0.31), 5.0 * roughness).rg;
     let lit = mix(vec3(0.10, 0.09, 0.16), vec3(1.7, 0.74, 0.42), clamp(cloud.g * 1.3 - 0.25 + 0.35 * flat_towards, 0.0, 1.0));
@@ -71,7 +71,7 @@ fn sky(direction: vec3<f32>, roughness: f32) -> vec3<f32> {
     return mix(light, vec3(0.10, 0.075, 0.065) + 0.2 * horizon * roughness, smoothstep(0.03, -0.12 - roughness * 0.3, height));
 }
 
-// How much of the sun gets there: sixteen places of the shadow map about it, turned at random.
+// The visible share of the sun: sixteen samples of the shadow map around the place, rotated randomly.
 fn sunlit(place: vec3<f32>, normal: vec3<f32>, pixel: vec2<f32>) -> f32 {
     let from_light = frame.light_projection * vec4(place + normal * 0.018, 1.0);
     let at = from_light.xy * vec2(0.5, -0.5) + 0.5;
@@ -86,7 +86,7 @@ fn sunlit(place: vec3<f32>, normal: vec3<f32>, pixel: vec2<f32>) -> f32 {
     return mix(1.0, sum / 16.0, inside);
 }
 
-// How much of the sky gets there past the balls.
+// The share of the sky that the balls do not occlude.
 fn open_sky(place: vec3<f32>, normal: vec3<f32>) -> f32 {
     var open = 1.0;
     for (var ball = 0; ball < 8; ball++) {
@@ -102,7 +102,7 @@ fn fresnel(f0: vec3<f32>, cosine: f32, roughness: f32) -> vec3<f32> {
     return f0 + (max(vec3(1.0 - roughness), f0) - f0) * pow(clamp(1.0 - cosine, 0.0, 1.0), 5.0);
 }
 
-// Light of one source that is reflected: a rough mirror, and what is scattered below the surface.
+// Reflected light of one source: specular reflection, and diffuse light from below the surface.
 fn reflect_light(colour: vec3<f32>, f0: vec3<f32>, roughness: f32, normal: vec3<f32>, view: vec3<f32>, light: vec3<f32>) -> vec3<f32> {
     let half_way = normalize(view + light);
     let alpha = roughness * roughness;
@@ -118,7 +118,7 @@ fn reflect_light(colour: vec3<f32>, f0: vec3<f32>, roughness: f32, normal: vec3<
 
 struct Seen { place: vec3<f32>, normal: vec3<f32>, colour: vec3<f32>, roughness: f32, metal: f32, glow: f32 }
 
-// What the textures say, and the normal that they bend. The texture's directions follow from its derivatives.
+// Samples the textures and bends the normal. The tangents follow from the texture coordinates' derivatives.
 fn look(corner: Corner) -> Seen {
     let colour = textureSampleBias(colour_map, repeating, corner.texture, -0.7);
     let bent = textureSampleBias(normal_map, repeating, corner.texture, -0.7);
@@ -133,13 +133,13 @@ fn look(corner: Corner) -> Seen {
     let bitangent = a * u.y + b * v.y;
     let longest = inverseSqrt(max(max(dot(tangent, tangent), dot(bitangent, bitangent)), 1e-20));
     let bend = bent.xyz * 2.0 - 1.0;
-    // Which way the derivatives turn depends on the side that is seen.
+    // The orientation of the derivatives depends on the visible side.
     let turn = sign(dot(cross(across, down), smooth_normal)) * longest;
     let normal = normalize((tangent * bend.x + bitangent * bend.y) * turn + smooth_normal * bend.z);
     return Seen(corner.place, normal, colour.rgb * object.tint.rgb, clamp(colour.a, 0.06, 1.0), object.tint.a, bent.a);
 }
 
-// All light from a place towards the eye, but for what a mirror of the whole scene adds; that comes as `mirror`.
+// All light from a place towards the eye, except reflections of the whole scene, which `mirror` holds.
 fn shade(seen: Seen, pixel: vec2<f32>, surroundings: vec3<f32>) -> vec4<f32> {
     let away = frame.eye.xyz - seen.place;
     let distance = length(away);
@@ -155,13 +155,13 @@ fn shade(seen: Seen, pixel: vec2<f32>, surroundings: vec3<f32>) -> vec4<f32> {
     let reach = max(dot(to_ember, to_ember), 0.38);
     light += EMBERLIGHT / reach * reflect_light(base, f0, max(seen.roughness, 0.35), seen.normal, view, to_ember * inverseSqrt(reach));
     light += object.glow.rgb * seen.glow;
-    // The air takes over what is far away.
+    // Fog covers distant places.
     let haze = 1.0 - exp(-max(distance - 6.5, 0.0) * 0.03);
     light = mix(light, sky(normalize(vec3(-view.x, 0.02, -view.z)), 0.6), haze);
     return vec4(light, blur_of(distance));
 }
 
-// The radius of what is out of focus, from 0 to 1.
+// The blur radius, from 0 to 1.
 fn blur_of(distance: f32) -> f32 {
     return clamp((abs(distance - frame.eye.w) - 0.9) / distance * 1.35, 0.0, 1.0);
 }
@@ -171,7 +171,7 @@ fn fs_object(corner: Corner) -> @location(0) vec4<f32> {
     let seen = look(corner);
     let view = normalize(frame.eye.xyz - seen.place);
     let direction = reflect(-view, seen.normal);
-    // What looks down sees the floor, which is about as bright as the sky above it.
+    // Downward directions show the floor, which is about as bright as the sky above it.
     let ground = sky(vec3(direction.x, abs(direction.y), direction.z), 1.0) * 0.28;
     let surroundings = mix(sky(direction, seen.roughness), ground, smoothstep(0.05, -0.15, direction.y));
     return shade(seen, corner.clip.xy, surroundings);
@@ -182,7 +182,7 @@ fn fs_floor(corner: Corner) -> @location(0) vec4<f32> {
     let seen = look(corner);
     let size = frame.texel.xy;
     let at = corner.clip.xy * size + seen.normal.xz * vec2(0.06, 0.02);
-    // The rougher, the more is mixed: twelve places, turned at random.
+    // More blur for rougher places: twelve samples, rotated randomly.
     let reach = 0.0012 + 0.03 * max(seen.roughness - 0.12, 0.0);
     let turn = 2.0 * PI * fract(52.9829189 * fract(dot(corner.clip.xy, vec2(0.06711056, 0.00583715))));
     var sum = vec3(0.0);

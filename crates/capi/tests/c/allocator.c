@@ -1,7 +1,7 @@
 /* Allocators. */
 #include "client.h"
 
-/* What the callbacks were told. */
+/* The last arguments of the callbacks. */
 typedef struct Told {
     VmaAllocator allocator;
     uint32_t allocated, freed, wrong;
@@ -36,7 +36,7 @@ static void test_callbacks(const Gpu *gpu) {
     create.pDeviceMemoryCallbacks = &callbacks;
     VmaAllocator allocator = NULL;
     REQUIRE(vmaCreateAllocator(&create, &allocator));
-    /* They were copied. */
+    /* The structures were copied. */
     memset(&callbacks, 0, sizeof(callbacks));
     VmaAllocationCreateInfo own = wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT);
     VkMemoryRequirements needs = {5000, 256, 0xFFFFFFFF};
@@ -77,7 +77,7 @@ void test_allocator(const Gpu *gpu) {
     vmaDestroyAllocator(allocator);
     vmaDestroyAllocator(NULL);
 
-    /* Limits of heaps show in their sizes. */
+    /* Heap limits show in the reported sizes. */
     VkDeviceSize limits[VK_MAX_MEMORY_HEAPS];
     for (uint32_t i = 0; i < VK_MAX_MEMORY_HEAPS; i++) {
         limits[i] = VK_WHOLE_SIZE;
@@ -110,7 +110,7 @@ void test_allocator(const Gpu *gpu) {
 
     test_callbacks(gpu);
 
-    /* Where VMA would assert. */
+    /* Calls on which VMA asserts. */
     create.pHeapSizeLimit = NULL;
     allocator = (VmaAllocator)(void *)&create;
     create.vulkanApiVersion = VK_MAKE_VERSION(2, 0, 0);

@@ -1,4 +1,4 @@
-/* What each function answers to what is wrong. */
+/* The result of each function for invalid input. */
 #include "client.h"
 
 static void refused(VmaAllocator allocator, VkMemoryRequirements needs, VmaAllocationCreateInfo info, VkResult expected, int line) {
@@ -29,7 +29,7 @@ void test_bad_input(const Gpu *gpu, VmaAllocator allocator) {
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, 0x3), VK_ERROR_FEATURE_NOT_PRESENT);
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT), VK_ERROR_FEATURE_NOT_PRESENT);
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, 0xC00), VK_ERROR_FEATURE_NOT_PRESENT);
-    /* Of several strategies one is followed; nothing of a handle is left from before. */
+    /* Of several strategies one is used. The handle was overwritten. */
     VmaAllocationCreateInfo several = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0x30000);
     VmaAllocation kept = NULL;
     REQUIRE(vmaAllocateMemory(allocator, &needs, &several, &kept, NULL));
@@ -46,7 +46,7 @@ void test_bad_input(const Gpu *gpu, VmaAllocator allocator) {
     VkMemoryRequirements large = {(VkDeviceSize)200 << 20, 256, 0xFFFFFFFF};
     REFUSED(large, wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT), VK_ERROR_OUT_OF_DEVICE_MEMORY);
 
-    /* Null where it must not be. */
+    /* Null pointers that must not be null. */
     VmaAllocation allocation = NULL;
     VmaAllocationInfo info;
     CHECK_RESULT(vmaAllocateMemory(allocator, NULL, &any, &allocation, NULL), VK_ERROR_INITIALIZATION_FAILED);
@@ -65,7 +65,7 @@ void test_bad_input(const Gpu *gpu, VmaAllocator allocator) {
     vmaGetMemoryTypeProperties(allocator, 32, &flags);
     CHECK(flags == 0);
 
-    /* Buffers and images that cannot be. */
+    /* Buffers and images that cannot exist. */
     VmaAllocationCreateInfo automatic = wanted(VMA_MEMORY_USAGE_AUTO, 0);
     VkBufferCreateInfo empty = buffer_of(0, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
     VkBuffer buffer = (VkBuffer)1;
@@ -89,18 +89,18 @@ void test_bad_input(const Gpu *gpu, VmaAllocator allocator) {
         CHECK(image == VK_NULL_HANDLE && allocation == NULL);
     }
 
-    /* Bound where nothing is. */
+    /* Binds to no memory. */
     REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL));
     REQUIRE(gpu->vkCreateBuffer(gpu->device, &good, NULL, &buffer));
     CHECK_RESULT(vmaBindBufferMemory2(allocator, allocation, 1000, buffer, NULL), VK_ERROR_UNKNOWN);
     gpu->vkDestroyBuffer(gpu->device, buffer, NULL);
     vmaFreeMemory(allocator, allocation);
-    /* Twice. */
+    /* Binds twice. */
     vmaFreeMemory(allocator, allocation);
     CHECK_RESULT(vmaMapMemory(allocator, allocation, &data), VK_ERROR_MEMORY_MAP_FAILED);
     CHECK_RESULT(vmaCheckCorruption(allocator, 0xFFFFFFFF), VK_ERROR_FEATURE_NOT_PRESENT);
 
-    /* Of another allocator: neither notices anything but the log. */
+    /* An allocation of another allocator: only the log shows the error. */
     VmaAllocator other = make_allocator(gpu, 0);
     REQUIRE(vmaAllocateMemory(other, &needs, &any, &allocation, NULL));
     vmaFreeMemory(allocator, allocation);

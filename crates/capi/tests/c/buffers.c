@@ -16,13 +16,13 @@ void test_buffers(const Gpu *gpu, VmaAllocator allocator) {
     vmaDestroyBuffer(allocator, buffer, allocation);
     vmaDestroyBuffer(allocator, VK_NULL_HANDLE, NULL);
 
-    /* Not bound; then bound by hand. */
+    /* Not bound at first, then bound by the program. */
     VmaAllocationCreateInfo loose = wanted(VMA_MEMORY_USAGE_AUTO, VMA_ALLOCATION_CREATE_DONT_BIND_BIT);
     REQUIRE(vmaCreateBuffer(allocator, &vertices, &loose, &buffer, &allocation, NULL));
     CHECK_RESULT(vmaBindBufferMemory(allocator, allocation, buffer), VK_SUCCESS);
     vmaDestroyBuffer(allocator, buffer, allocation);
 
-    /* Two buffers in memory that was allocated for one. */
+    /* Two buffers in the memory of one. */
     REQUIRE(gpu->vkCreateBuffer(gpu->device, &vertices, NULL, &buffer));
     VmaAllocationCreateInfo gpu_only = wanted(VMA_MEMORY_USAGE_GPU_ONLY, 0);
     REQUIRE(vmaAllocateMemoryForBuffer(allocator, buffer, &gpu_only, &allocation, &info));
@@ -47,7 +47,7 @@ void test_buffers(const Gpu *gpu, VmaAllocator allocator) {
     vmaDestroyBuffer(allocator, buffer, allocation);
 #endif
 
-    /* Many at once: no two share a byte. */
+    /* Many buffers at once: no two share a byte. */
     enum { COUNT = 300 };
     static VkBuffer buffers[COUNT];
     static VmaAllocation allocations[COUNT];

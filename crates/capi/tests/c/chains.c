@@ -1,5 +1,5 @@
-/* What the library hands on to Vulkan: chains, priorities, handle types, allocation callbacks. Vulkan's own functions are
- * replaced by some that look, and pass on what every driver takes. */
+/* Values that the library passes to Vulkan: chains, priorities, handle types, allocation callbacks. Hooks replace
+ * Vulkan's own functions. They record the values and forward those that every driver accepts. */
 #include "client.h"
 
 #define MOST_CHAINED 8
@@ -68,7 +68,7 @@ static void *VKAPI_PTR no_more_memory(void *data, void *old, size_t size, size_t
 static void VKAPI_PTR nothing_to_free(void *data, void *memory) { (void)data, (void)memory; }
 
 void test_chains(const Gpu *gpu) {
-    /* Only who gives every function can replace some. */
+    /* Only a program that provides every function can replace some. */
     if (gpu->pFunctions == NULL || gpu->functions.vkAllocateMemory == NULL) {
         return;
     }
@@ -117,7 +117,7 @@ void test_chains(const Gpu *gpu) {
     CHECK(seen.callbacks != NULL && seen.user_data == &mark);
     vmaFreeMemory(allocator, allocation);
 
-    /* A block has the priority of its pool, and the chain of its pool. */
+    /* A block has the priority and the chain of its pool. */
     VkMemoryAllocateFlagsInfo mask;
     memset(&mask, 0, sizeof(mask));
     mask.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO;
@@ -135,7 +135,7 @@ void test_chains(const Gpu *gpu) {
     vmaDestroyPool(allocator, pool);
 
 #if !OLD_CLIENT
-    /* The chain of one allocation comes last. */
+    /* The chain of an allocation comes last. */
     REQUIRE(vmaAllocateDedicatedMemory(allocator, &needs, &own, &mask, &allocation, NULL));
     CHECK(seen.count == 3 && seen.chained[2] == VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
     vmaFreeMemory(allocator, allocation);

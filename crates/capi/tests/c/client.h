@@ -1,4 +1,4 @@
-/* What the tests of the C interface share: a device, and a way to say what is wrong. C11 and C++17. */
+/* Shared parts of the tests of the C interface: a device, and error reporting. C11 and C++17. */
 #ifndef CLIENT_H
 #define CLIENT_H
 
@@ -10,7 +10,7 @@
 #define VK_NO_PROTOTYPES
 #include <vk_mem_alloc.h>
 
-/* The structures of VMA 3.3, and its functions only. */
+/* The structures of VMA 3.3, and only its functions. */
 #if defined(VMA_SUBLET_3_3) || defined(CLIENT_OF_VMA_3_3)
 #define OLD_CLIENT 1
 #else
@@ -34,7 +34,7 @@
         }                                                                                                                        \
     } while (0)
 
-/* What comes after is of no use if this fails. */
+/* Stops, because later code cannot run if this fails. */
 #define REQUIRE(expression)                                                                                                      \
     do {                                                                                                                         \
         VkResult result_ = (expression);                                                                                         \
@@ -44,7 +44,7 @@
         }                                                                                                                        \
     } while (0)
 
-/* Every function that the tests call themselves. */
+/* The Vulkan functions that the tests call. */
 #define INSTANCE_FUNCTIONS(X)                                                                                                    \
     X(vkDestroyInstance)                                                                                                         \
     X(vkEnumeratePhysicalDevices)                                                                                                \
@@ -75,17 +75,17 @@ typedef struct Gpu {
     VmaAllocatorCreateFlags flags;
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
-    /* Every function, if the allocator gets them so. */
+    /* All functions, if the allocator gets them in a table. */
     VmaVulkanFunctions functions;
     const VmaVulkanFunctions *pFunctions;
 } Gpu;
 
 extern int failures;
 
-/* A device, and in which of the three ways the library gets at its functions. */
+/* A device, and the way in which the library gets its functions. */
 Gpu open_gpu(PFN_vkGetInstanceProcAddr entry, const char *way);
 void close_gpu(Gpu *gpu);
-/* An allocator with all that the device has, and more flags. */
+/* Creates an allocator with all features of the device, and more flags. */
 VmaAllocator make_allocator(const Gpu *gpu, VmaAllocatorCreateFlags more);
 
 static inline VmaAllocationCreateInfo wanted(VmaMemoryUsage usage, VmaAllocationCreateFlags flags) {
@@ -121,7 +121,7 @@ static inline VkImageCreateInfo image_of(uint32_t extent, VkImageUsageFlags usag
     return info;
 }
 
-/* Nouns: each has a file. */
+/* The tests, one file for each noun. */
 void test_allocator(const Gpu *gpu);
 void test_chains(const Gpu *gpu);
 void test_memory(const Gpu *gpu, VmaAllocator allocator);

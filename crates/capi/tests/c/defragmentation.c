@@ -30,8 +30,8 @@ static void VKAPI_PTR count_errors(SubletLogLevel level, const char *message, vo
 }
 #endif
 
-/* The destination of a move is not the program's to free: that is a wrong call, the move is not made, and the allocation stays where
- * it is, with what is in it. The same for a move that is said to be none of the three. */
+/* The program must not free the destination of a move. That is a wrong call: the move is rolled back, and the
+ * allocation keeps its place and contents. An invalid operation of a move has the same effect. */
 static void wrong_ends_of_moves(const Gpu *gpu, VmaAllocator allocator) {
     enum { MANY = 64, WRONG = 5 };
     VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);
@@ -83,18 +83,18 @@ static void wrong_ends_of_moves(const Gpu *gpu, VmaAllocator allocator) {
     }
     vmaFreeMemory(allocator, destinations[0]);
     vmaFreeMemoryPages(allocator, 1, &destinations[1]);
-    /* The buffer goes, and the memory stays. */
+    /* Destroys the buffer and keeps the memory. */
     VkBuffer buffer = VK_NULL_HANDLE;
     REQUIRE(gpu->vkCreateBuffer(gpu->device, &one, NULL, &buffer));
     CHECK_RESULT(vmaBindBufferMemory(allocator, destinations[2], buffer), VK_SUCCESS);
     vmaDestroyBuffer(allocator, buffer, destinations[2]);
-    /* Mapped by hand before, and freed twice. */
+    /* Mapped by the program before, and freed twice. */
     void *data = NULL;
     REQUIRE(vmaMapMemory(allocator, destinations[3], &data));
     vmaDestroyImage(allocator, VK_NULL_HANDLE, destinations[3]);
     vmaFreeMemory(allocator, destinations[3]);
     pass.pMoves[4].operation = (VmaDefragmentationMoveOperation)77;
-    /* Nothing was freed: what is allocated now is elsewhere. */
+    /* Nothing was freed, so a new allocation is elsewhere. */
     VmaAllocation more[MANY];
     for (int i = 0; i < MANY; i++) {
         REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &more[i], &now));
@@ -133,7 +133,7 @@ static void wrong_ends_of_moves(const Gpu *gpu, VmaAllocator allocator) {
     vmaDestroyPool(allocator, inside.pool);
 }
 
-/* How many allocations a defragmentation moves, always of the same ones. */
+/* Returns the number of allocations that a defragmentation moves, for the same allocations each time. */
 static uint32_t moves_with(VmaAllocator allocator, VmaDefragmentationFlags flags) {
     VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT);
     VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
@@ -176,7 +176,7 @@ static void algorithms_differ(VmaAllocator allocator) {
     uint32_t full = moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FULL_BIT);
     CHECK(fast != 0 && fast < balanced && fast < full && balanced != full);
     CHECK(moves_with(allocator, 0) == balanced);
-    /* All of them are of one kind. */
+    /* All of them have the same kind. */
     CHECK(moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_EXTENSIVE_BIT) == full);
     /* Of several, the one that does least. */
     CHECK(moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_MASK) == fast);
@@ -211,7 +211,7 @@ void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
         }
         fill(data, i);
         REQUIRE(vmaFlushAllocation(allocator, allocations[i], 0, VK_WHOLE_SIZE));
-        /* Some stay mapped by hand. */
+        /* Some stay mapped by the program. */
         if (i % 2 != 0 && i % 8 != 1) {
             vmaUnmapMemory(allocator, allocations[i]);
         }
@@ -293,7 +293,7 @@ void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
             moved++;
         }
         passes++;
-        /* A program may hand back a list of its own, in any order; then what the first one says does not count. */
+        /* A program may return its own list, in any order. The context's list is then ignored. */
         VmaDefragmentationMove own[16];
         if (passes % 2 == 1 && pass.moveCount <= 16) {
             for (uint32_t i = 0; i < pass.moveCount; i++) {
@@ -322,7 +322,7 @@ void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
         CHECK(stats.deviceMemoryBlocksFreed >= before.blockCount - after.blockCount);
     }
 
-    /* Everything is where its handle says, mapped as it was. */
+    /* Each allocation is where its handle says, and mapped as before. */
     for (int i = 0; i < COUNT; i++) {
         if (allocations[i] == NULL) {
             continue;
@@ -345,7 +345,7 @@ void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
     CHECK(after.allocationCount == 0);
     vmaDestroyPool(allocator, pool);
 
-    /* Nothing to do is soon done. */
+    /* A pass without moves ends the defragmentation. */
     defragment.pool = NULL;
     defragment.flags = 0;
     if (vmaBeginDefragmentation(allocator, &defragment, &context) == VK_SUCCESS) {

@@ -146,7 +146,7 @@ VmaAllocator make_allocator(const Gpu *gpu, VmaAllocatorCreateFlags more) {
     info.device = gpu->device;
     info.instance = gpu->instance;
     info.vulkanApiVersion = gpu->apiVersion;
-    /* The copy of the structure that was returned is where it was made. */
+    /* The returned copy of the structure equals the original. */
     info.pVulkanFunctions = gpu->pFunctions == NULL ? NULL : &gpu->functions;
     VmaAllocator allocator = NULL;
     REQUIRE(vmaCreateAllocator(&info, &allocator));

@@ -1,10 +1,10 @@
-/* What Sublet has functions for, and VMA macros: who hears of mistakes, and help in finding them. */
+/* Sublet's functions for settings that VMA has as macros: log callback, assertions and debug settings. */
 #include "client.h"
 
 #ifdef VMA_SUBLET
 typedef struct Heard {
     int errors, warnings, others;
-    /* Messages that hold what no message may: a control character, or the name of a file of the library. */
+    /* No message may contain a control character, or the name of one of the library's source files. */
     int broken, sources;
     char last[512], warned[512], all[4096];
 } Heard;
@@ -29,7 +29,7 @@ static void VKAPI_PTR hear(SubletLogLevel level, const char *message, void *user
     }
 }
 
-/* Expects one error that begins with the name of the function and holds a text. */
+/* Expects one error that begins with the name of the function and contains a text. */
 static void expect(Heard *heard, const char *function, const char *text, int line) {
     if (heard->errors != 1 || strncmp(heard->last, function, strlen(function)) != 0 || strstr(heard->last, text) == NULL) {
         printf("%s:%d: %d errors, the last of them \"%s\": no %s with \"%s\"\n", __FILE__, line, heard->errors, heard->last,
@@ -41,8 +41,8 @@ static void expect(Heard *heard, const char *function, const char *text, int lin
 }
 #define EXPECT(function, text) expect(&heard, function ": wrong call", text, __LINE__)
 
-/* VMA asserts that the AUTO usages come with a buffer or image, and that a usage is one: the most common mistakes of programs that
- * leave VMA's older vocabulary. */
+/* VMA asserts that AUTO usages come with a buffer or image, and that a usage is valid. These are the most common
+ * mistakes of programs that stop using VMA's older usages. */
 static void wrong_usages(const Gpu *gpu) {
     Heard heard;
     memset(&heard, 0, sizeof(heard));
@@ -107,7 +107,7 @@ static void wrong_usages(const Gpu *gpu) {
     VmaTotalStatistics all;
     vmaCalculateStatistics(allocator, &all);
     CHECK(all.total.statistics.allocationCount == 0);
-    /* In a pool the usage does not count. */
+    /* A pool ignores the usage. */
     VmaPoolCreateInfo create;
     memset(&create, 0, sizeof(create));
     VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
@@ -122,7 +122,7 @@ static void wrong_usages(const Gpu *gpu) {
         inside.usage = VMA_MEMORY_USAGE_AUTO;
     }
     CHECK(heard.errors == 0);
-    /* A linear pool is no mistake of the program, in VMA neither. */
+    /* Neither Sublet nor VMA treats a linear pool as a wrong call. */
     create.flags = VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT;
     VmaPool linear = NULL;
     REQUIRE(vmaCreatePool(allocator, &create, &linear));
@@ -139,7 +139,7 @@ static void wrong_usages(const Gpu *gpu) {
     vmaEndDefragmentation(allocator, context, NULL);
     vmaDestroyPool(allocator, linear);
     vmaDestroyPool(allocator, pool);
-    /* Nowhere to write what is made. */
+    /* The output pointer is null. */
     CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &any, NULL, NULL), VK_ERROR_INITIALIZATION_FAILED);
     EXPECT("vmaAllocateMemory", "null");
     CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &any, 2, NULL, NULL), VK_ERROR_INITIALIZATION_FAILED);
@@ -156,7 +156,7 @@ static void wrong_usages(const Gpu *gpu) {
     subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
 }
 
-/* A message is one line, whatever names are in it; leaks have their own words. */
+/* A message is one line, even with unusual names. Leaks have their own messages. */
 static void lines(const Gpu *gpu) {
     static const char *const forged = "first\nsublet: ERROR: vmaFreeMemory: wrong call\r\t\x1b[2J\x7f";
     Heard heard;
@@ -199,7 +199,7 @@ static void lines(const Gpu *gpu) {
     subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
 }
 
-/* What is left when the allocator goes is counted, each kind for itself; the temporary allocations of a pass are not. */
+/* Leaks are counted by kind when the allocator is destroyed. Temporary allocations of a pass do not count. */
 static void leaks(const Gpu *gpu) {
     Heard heard;
     memset(&heard, 0, sizeof(heard));
@@ -235,7 +235,7 @@ static void leaks(const Gpu *gpu) {
     CHECK(strstr(heard.all, "holds: pools, count: 2)") != NULL);
     CHECK(strstr(heard.all, "holds: allocations, count: 8)") != NULL);
 
-    /* A block that is full is no mistake. */
+    /* A full block is not a wrong call. */
     heard.errors = 0;
     VmaVirtualBlockCreateInfo block_info;
     memset(&block_info, 0, sizeof(block_info));
@@ -282,7 +282,7 @@ void test_log(const Gpu *gpu) {
     vmaFreeMemory(allocator, allocation);
     CHECK(heard.errors == 1);
     CHECK(strncmp(heard.last, "vmaFreeMemory: ", 15) == 0 && strstr(heard.last, "freed already") != NULL);
-    /* More detail, and none. */
+    /* More detail, then none. */
     subletSetLogCallback(hear, SUBLET_LOG_LEVEL_TRACE, &heard);
     VkMemoryRequirements huge = {(VkDeviceSize)1 << 60, 256, 0xFFFFFFFF};
     CHECK_RESULT(vmaAllocateMemory(allocator, &huge, &host, &allocation, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
@@ -292,7 +292,7 @@ void test_log(const Gpu *gpu) {
     CHECK_RESULT(vmaAllocateMemory(allocator, &huge, &host, &allocation, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
     vmaUnmapMemory(allocator, NULL);
     CHECK(heard.others == before && heard.errors == 1);
-    /* A leak has a name, and the allocator says how much was left. */
+    /* A leak is logged with its name, and the allocator logs the total. */
     subletSetLogCallback(hear, SUBLET_LOG_LEVEL_WARN, &heard);
     REQUIRE(vmaAllocateMemory(allocator, &needs, &host, &allocation, NULL));
     vmaSetAllocationName(allocator, allocation, "left behind");
@@ -301,7 +301,7 @@ void test_log(const Gpu *gpu) {
     CHECK(heard.errors == 2 && strstr(heard.last, "vmaDestroyAllocator: leak") != NULL);
     CHECK(strstr(heard.last, "count: 1") != NULL);
 
-    /* Margins, for allocators that are made from now on. */
+    /* Margins, for allocators that are created later. */
     SubletDebugSettings settings;
     memset(&settings, 0, sizeof(settings));
     settings.margin = 64;
@@ -343,12 +343,12 @@ void test_log(const Gpu *gpu) {
 }
 
 int make_mistake(const Gpu *gpu, const char *which) {
-    /* The program decides, or the environment. */
+    /* The program's settings override the environment's. */
     if (strncmp(which, "asserted-", 9) == 0) {
         which += 9;
         subletSetAssertions(VK_TRUE);
     }
-    /* It hears nothing. */
+    /* The callback receives nothing. */
     static Heard heard;
     if (strncmp(which, "deaf-", 5) == 0) {
         which += 5;
@@ -386,7 +386,7 @@ int make_mistake(const Gpu *gpu, const char *which) {
         }
         vmaFreeMemory(allocator, allocation);
     } else if (strcmp(which, "vulkan") == 0) {
-        /* A mistake, but none that this interface sees. */
+        /* A mistake that this interface cannot detect. */
         VkBufferCreateInfo empty = buffer_of(0, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
         VkBuffer buffer = VK_NULL_HANDLE;
         CHECK(gpu->vkCreateBuffer(gpu->device, &empty, NULL, &buffer) != VK_SUCCESS);

@@ -1,4 +1,5 @@
-/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. With a third word it makes that mistake instead. */
+/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. A third argument selects a mistake to make
+ * instead. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ static PFN_vkGetInstanceProcAddr entry_of(const char *device) {
             printf("there is no Vulkan loader\n");
             exit(3);
         }
-        /* ISO C has no conversion between the two kinds of pointers. */
+        /* ISO C has no conversion between function and object pointers. */
         memcpy(&entry, &symbol, sizeof(entry));
         return entry;
     }

@@ -1,4 +1,4 @@
-/* The host's access. */
+/* Host access. */
 #include "client.h"
 
 void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
@@ -11,7 +11,7 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     REQUIRE(vmaCreateBuffer(allocator, &staging, &random, &buffer, &allocation, &info));
     CHECK(info.pMappedData == NULL);
 
-    /* Counted, further than a byte counts. */
+    /* Mappings are counted, beyond the range of a byte. */
     void *first = NULL, *again = NULL;
     CHECK_RESULT(vmaMapMemory(allocator, allocation, &first), VK_SUCCESS);
     CHECK(first != NULL);
@@ -31,7 +31,7 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     vmaUnmapMemory(allocator, allocation);
     vmaGetAllocationInfo(allocator, allocation, &info);
     CHECK(info.pMappedData == NULL);
-    /* Too often: nothing happens. */
+    /* Additional unmap calls do nothing. */
     vmaUnmapMemory(allocator, allocation);
 
     unsigned char bytes[100];
@@ -52,13 +52,13 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, info.size - 10, back, 10), VK_SUCCESS);
     CHECK(memcmp(last, back, 10) == 0 && memcmp(last, bytes, 10) != 0);
     CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, info.size - 10, back, 100), VK_ERROR_UNKNOWN);
-    /* Ranges matter where there is something to be flushed. */
+    /* Ranges are checked only if the memory needs a flush. */
     bool coherent = (gpu->memory.memoryTypes[info.memoryType].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
     CHECK_RESULT(vmaFlushAllocation(allocator, allocation, info.size + 1, 1), coherent ? VK_SUCCESS : VK_ERROR_UNKNOWN);
     CHECK_RESULT(vmaFlushAllocation(allocator, allocation, info.size + 1, 0), VK_SUCCESS);
     CHECK_RESULT(vmaFlushAllocation(allocator, allocation, 0, 0), VK_SUCCESS);
 
-    /* Always mapped. */
+    /* Persistently mapped. */
     VmaAllocationCreateInfo always = wanted(
         VMA_MEMORY_USAGE_AUTO, VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT | VMA_ALLOCATION_CREATE_MAPPED_BIT);
     VkBuffer second = VK_NULL_HANDLE;
@@ -83,7 +83,7 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     sizes[1] = VK_WHOLE_SIZE - 1;
     coherent = (gpu->memory.memoryTypes[info.memoryType].propertyFlags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
     CHECK_RESULT(vmaFlushAllocations(allocator, 2, both, offsets, sizes), coherent ? VK_SUCCESS : VK_ERROR_UNKNOWN);
-    /* Freed while it is mapped: the block is not mapped for ever. */
+    /* Freed while mapped: the block must be unmapped. */
     vmaDestroyBuffer(allocator, buffer, allocation);
     vmaDestroyBuffer(allocator, second, mapped);
 
@@ -122,7 +122,7 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     vmaDestroyPool(allocator, inside.pool);
 #endif
 
-    /* Without a word on the host's access. */
+    /* Without a host access flag. */
     VmaAllocationCreateInfo silent = wanted(VMA_MEMORY_USAGE_AUTO, 0);
     REQUIRE(vmaCreateBuffer(allocator, &staging, &silent, &buffer, &allocation, NULL));
     again = NULL;

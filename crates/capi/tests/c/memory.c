@@ -1,7 +1,7 @@
 /* Memory without resources. */
 #include "client.h"
 
-/* Not memcmp: there is room between members. */
+/* Not memcmp, because of padding between members. */
 static bool same(const VmaAllocationInfo *a, const VmaAllocationInfo *b) {
     return a->memoryType == b->memoryType && a->deviceMemory == b->deviceMemory && a->offset == b->offset &&
            a->size == b->size && a->pMappedData == b->pMappedData && a->pUserData == b->pUserData && a->pName == b->pName;
@@ -50,7 +50,7 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     vmaFreeMemory(allocator, second);
     vmaFreeMemory(allocator, NULL);
 
-    /* Handles are used again, names are not. */
+    /* Handles are reused, names are not. */
     char text[] = "copied";
     VmaAllocationCreateInfo named = wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_USER_DATA_COPY_STRING_BIT);
     named.pUserData = text;
@@ -59,7 +59,7 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     vmaFreeMemory(allocator, first);
     REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &second, &info));
     CHECK(info.pName == NULL && info.pUserData == &mark);
-    /* The old handle is of the same slot, and frees nothing. */
+    /* The old handle refers to the same slot, and frees nothing. */
     vmaFreeMemory(allocator, first);
     memset(&again, 0, sizeof(again));
     vmaGetAllocationInfo(allocator, second, &again);
@@ -87,13 +87,13 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     vmaFreeMemory(allocator, second);
 #endif
 
-    /* Without the extension nobody looks at priorities. */
+    /* Without the extension, priorities are ignored. */
     VmaAllocationCreateInfo strange = any;
     strange.priority = 77.0f;
     REQUIRE(vmaAllocateMemory(allocator, &needs, &strange, &first, NULL));
     vmaFreeMemory(allocator, first);
 
-    /* Pages: all, or none. Of the lists only the first elements are read. */
+    /* Pages: all, or none. Only the first elements of the lists are read. */
     enum { PAGES = 100 };
     VmaAllocation pages[PAGES];
     VmaAllocationInfo infos[PAGES];
@@ -118,7 +118,7 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &any, 3, pages, NULL), VK_ERROR_INITIALIZATION_FAILED);
     CHECK(pages[0] == NULL && pages[1] == NULL && pages[2] == NULL);
 
-    /* What is preferred is had where one type has all of it. */
+    /* Preferred properties are met if one type has all of them. */
     for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
         VmaAllocationCreateInfo one = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
         one.preferredFlags = gpu->memory.memoryTypes[i].propertyFlags & 0x1F;
@@ -129,13 +129,13 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
         }
     }
 
-    /* Every memory type is found by its own properties, or by a better one. */
+    /* Every memory type is found by its own properties, or a better one is. */
     for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
         VmaAllocationCreateInfo one = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
         one.memoryTypeBits = 1u << i;
         uint32_t found = 77;
         VkResult result = vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &one, &found);
-        /* Those of VK_AMD_device_coherent_memory are not used. */
+        /* Types of VK_AMD_device_coherent_memory are not used. */
         CHECK(result == VK_SUCCESS ? found == i : found == UINT32_MAX);
         CHECK(result == VK_SUCCESS || gpu->memory.memoryTypes[i].propertyFlags >= 0x40);
     }

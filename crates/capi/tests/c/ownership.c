@@ -1,4 +1,4 @@
-/* Handles of another allocator, and handles that are gone: nothing is taken before it is known whose it is. */
+/* Handles of another allocator, and freed handles: ownership is checked before anything changes. */
 #include "client.h"
 
 enum { COUNT = 20, SIZE = 4096 };
@@ -41,12 +41,12 @@ static void pools_of_others(VmaAllocator allocator, VmaAllocator other, const Vk
     CHECK_RESULT(vmaBeginDefragmentation(other, &defragment, &context), VK_ERROR_UNKNOWN);
     CHECK(context == NULL);
 
-    /* The pool is what it was. */
+    /* The pool is unchanged. */
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 1 && statistics.allocationCount == 1);
     vmaFreeMemory(allocator, allocation);
     vmaDestroyPool(allocator, pool);
-    /* Gone. */
+    /* Destroyed handles. */
     vmaDestroyPool(allocator, pool);
     memset(&statistics, 0, sizeof(statistics));
     vmaGetPoolStatistics(allocator, pool, &statistics);
@@ -85,7 +85,7 @@ static void passes_of_others(const Gpu *gpu, VmaAllocator allocator, VmaAllocato
     CHECK_RESULT(vmaEndDefragmentationPass(other, context, &strange), VK_ERROR_UNKNOWN);
     vmaEndDefragmentation(other, context, NULL);
 
-    /* The pass is open as before, and can be ended. */
+    /* The pass is still open, and can be ended. */
     for (uint32_t i = 0; i < pass.moveCount; i++) {
         VkBuffer next = VK_NULL_HANDLE;
         REQUIRE(gpu->vkCreateBuffer(gpu->device, one, NULL, &next));
@@ -102,12 +102,12 @@ static void passes_of_others(const Gpu *gpu, VmaAllocator allocator, VmaAllocato
     VmaDefragmentationStats stats;
     vmaEndDefragmentation(allocator, context, &stats);
     CHECK(stats.allocationsMoved == 10);
-    /* Gone. */
+    /* Destroyed handles. */
     vmaEndDefragmentation(allocator, context, &stats);
     CHECK_RESULT(vmaBeginDefragmentationPass(allocator, context, &pass), VK_ERROR_UNKNOWN);
     vmaGetPoolStatistics(allocator, pool, &after);
     CHECK(after.allocationCount == 2 * COUNT && before.allocationCount == 2 * COUNT + 10);
-    /* And the pool can be defragmented again. */
+    /* The pool can be defragmented again. */
     CHECK_RESULT(vmaBeginDefragmentation(allocator, &defragment, &context), VK_SUCCESS);
     vmaEndDefragmentation(allocator, context, NULL);
     for (int i = 1; i < 4 * COUNT; i += 2) {
@@ -143,7 +143,7 @@ static void allocations_of_others(const Gpu *gpu, VmaAllocator allocator, VmaAll
     VkMemoryPropertyFlags flags = 0;
     vmaGetAllocationMemoryProperties(other, allocation, &flags);
     CHECK(flags == 0);
-    /* Neither the memory nor the buffer. */
+    /* Frees neither the memory nor the buffer. */
     vmaDestroyBuffer(other, buffer, allocation);
     VkMemoryRequirements needs;
     gpu->vkGetBufferMemoryRequirements(gpu->device, buffer, &needs);
@@ -153,7 +153,7 @@ static void allocations_of_others(const Gpu *gpu, VmaAllocator allocator, VmaAll
     CHECK(info.size >= SIZE && info.pMappedData == data && info.pName == NULL && info.pUserData == NULL);
     vmaUnmapMemory(allocator, allocation);
     vmaDestroyBuffer(allocator, buffer, allocation);
-    /* Destroyed with its memory: not once more. */
+    /* The buffer was destroyed with its memory, and is not destroyed again. */
     vmaDestroyBuffer(allocator, buffer, allocation);
 }
 

@@ -1,9 +1,9 @@
-/* Passes of a defragmentation that end in every way that a program can end them. */
+/* All ways in which a pass of a defragmentation can end. */
 #include "client.h"
 
 enum { MANY = 64, SIZE = 4096 };
 
-/* A pool of two blocks in which every other allocation is gone. */
+/* A pool of two blocks with every other allocation freed. */
 typedef struct Holes {
     VmaAllocator allocator;
     VmaPool pool;
@@ -44,7 +44,7 @@ static uint32_t live(const Holes *holes) {
     return statistics.allocationCount;
 }
 
-/* Everything that is left goes, and nothing else was there. */
+/* Frees all remaining allocations, and checks that there are no others. */
 static void end_holes(Holes *holes, uint32_t expected) {
     CHECK(live(holes) == expected);
     vmaFreeMemoryPages(holes->allocator, MANY, holes->allocations);
@@ -63,7 +63,7 @@ static bool same_place(VmaAllocationInfo a, VmaAllocationInfo b) {
     return a.deviceMemory == b.deviceMemory && a.offset == b.offset;
 }
 
-/* One list: a move that is missing, one that is destroyed, one that stays. */
+/* One list with a missing move, a destroyed one and an ignored one. */
 static void every_outcome(VmaAllocator allocator) {
     Holes holes = make_holes(allocator, 0);
     VmaDefragmentationContext context = NULL;
@@ -84,7 +84,7 @@ static void every_outcome(VmaAllocator allocator) {
     CHECK(live(&holes) == MANY / 2 + count);
     pass.pMoves[0].operation = VMA_DEFRAGMENTATION_MOVE_OPERATION_IGNORE;
     pass.pMoves[1].operation = VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY;
-    /* Without the last one. */
+    /* Without the last move. */
     pass.moveCount--;
     CHECK_RESULT(vmaEndDefragmentationPass(allocator, context, &pass), VK_INCOMPLETE);
     CHECK(pass.moveCount == 0 && pass.pMoves == NULL);
@@ -98,10 +98,10 @@ static void every_outcome(VmaAllocator allocator) {
         CHECK(place_of(allocator, temporary[i]).size == 0);
     }
     CHECK(live(&holes) == MANY / 2 - 1);
-    /* Freed with its move: the handle is of nothing. */
+    /* Freed with its move, so the handle is invalid. */
     vmaFreeMemory(allocator, moved[1]);
     CHECK(live(&holes) == MANY / 2 - 1);
-    /* What the program wants to stay is not asked for again. */
+    /* An ignored allocation is not planned again. */
     CHECK(vmaBeginDefragmentationPass(allocator, context, &pass) >= VK_SUCCESS);
     for (uint32_t i = 0; i < pass.moveCount; i++) {
         CHECK(pass.pMoves[i].srcAllocation != moved[0]);
@@ -114,7 +114,7 @@ static void every_outcome(VmaAllocator allocator) {
     end_holes(&holes, MANY / 2 - 1);
 }
 
-/* A pass that is never ended, by another one or by the end of all. */
+/* A pass that is never ended: another pass begins, or the defragmentation ends. */
 static void open_passes(VmaAllocator allocator) {
     Holes holes = make_holes(allocator, 0);
     VmaDefragmentationContext context = NULL;
@@ -161,7 +161,7 @@ static void broken_off(VmaAllocator allocator) {
     end_holes(&holes, MANY / 2);
 }
 
-/* What is mapped by hand is mapped where it is now. */
+/* Mappings by the program have the address of the new place. */
 static void mapped_by_hand(VmaAllocator allocator) {
     Holes holes = make_holes(allocator, 0);
     for (int i = 1; i < MANY; i += 2) {
@@ -199,7 +199,7 @@ static void mapped_by_hand(VmaAllocator allocator) {
     end_holes(&holes, MANY / 2);
 }
 
-/* What is allocated between two passes is often where something was moved away: it is found by its own handle. */
+/* An allocation between two passes often reuses a place that a move freed. It is found by its own handle. */
 static void allocated_between(VmaAllocator allocator) {
     Holes holes = make_holes(allocator, VMA_ALLOCATION_CREATE_MAPPED_BIT);
     VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_MAPPED_BIT);
@@ -244,7 +244,7 @@ static void allocated_between(VmaAllocator allocator) {
     end_holes(&holes, count);
 }
 
-/* A driver that maps no more. */
+/* A driver that rejects further mappings. */
 static PFN_vkMapMemory real_map;
 static bool refuses;
 
@@ -280,7 +280,7 @@ static void maps_that_fail(const Gpu *gpu) {
     refuses = false;
     VmaAllocationInfo now = place_of(allocator, source);
     if (!same_block) {
-        /* What its move needs is not to be had: it stays, mapped as it was. The others have moved. */
+        /* The mapping for its move fails: it stays in place, mapped as before. The others have moved. */
         CHECK(result == VK_ERROR_MEMORY_MAP_FAILED);
         CHECK(same_place(now, from) && now.pMappedData == data);
     }

@@ -1,4 +1,4 @@
-/* Pools, and the linear ones in their modes. */
+/* Pools, and the modes of linear pools. */
 #include "client.h"
 
 static VmaPoolCreateInfo pool_of(VkDeviceSize block_size, size_t min, size_t max, VmaPoolCreateFlags flags) {
@@ -50,7 +50,7 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator) {
     CHECK(details.statistics.allocationCount == 3 && details.unusedRangeCount == 1);
     CHECK(details.unusedRangeSizeMin == 32768 && details.unusedRangeSizeMax == 32768);
     CHECK(details.allocationSizeMin == 32768 && details.allocationSizeMax == 32768);
-    /* Memory of its own in a pool with a block size. */
+    /* Dedicated memory in a pool with a block size. */
     inside.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
     CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &inside, &all[4], NULL), VK_ERROR_FEATURE_NOT_PRESENT);
     inside.flags = VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT;
@@ -112,7 +112,7 @@ void test_linear(const Gpu *gpu, VmaAllocator allocator) {
     CHECK(offset_of(allocator, all[3]) == 3u << 18);
     CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &inside, &more, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
 
-    /* A ring: the first is free again. */
+    /* A ring: the first allocation is free again. */
     vmaFreeMemory(allocator, all[0]);
     REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &all[0], NULL));
     CHECK(offset_of(allocator, all[0]) == 0);

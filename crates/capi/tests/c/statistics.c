@@ -1,4 +1,4 @@
-/* Figures, budgets, reports. */
+/* Statistics, budgets, reports. */
 #include "client.h"
 
 static uint32_t count_of(const char *text, const char *part) {

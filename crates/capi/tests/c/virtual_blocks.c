@@ -81,7 +81,8 @@ static void fill_and_free(VmaVirtualBlockCreateFlags flags) {
     vmaDestroyVirtualBlock(block);
 }
 
-/* Where a range goes among holes of 5000, 1001, 1100 and 1006 units, in this order: each strategy has another answer. */
+/* The place of a range among free ranges of 5000, 1001, 1100 and 1006 units, in this order. Each strategy chooses
+ * another one. */
 static VkDeviceSize hole_of(VmaVirtualAllocationCreateFlags flags) {
     const VkDeviceSize sizes[4] = {5000, 1001, 1100, 1006};
     VmaVirtualBlockCreateInfo create;
@@ -116,12 +117,12 @@ static VkDeviceSize hole_of(VmaVirtualAllocationCreateFlags flags) {
 }
 
 static void strategies_differ(void) {
-    /* What was freed last and fits, what is sure to fit, what fits best, and what comes first. */
+    /* The last freed range that fits, one that is certain to fit, the best fit, and the first fit. */
     CHECK(hole_of(0) == 3);
     CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT) == 2);
     CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT) == 1);
     CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT) == 0);
-    /* Of several, the one that VMA follows. */
+    /* Of several strategies, the one that VMA follows. */
     CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MASK) == 2);
     CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT | VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT) == 1);
 }
@@ -137,7 +138,7 @@ void test_virtual_blocks(void) {
     CHECK(block == NULL);
     vmaDestroyVirtualBlock(NULL);
 
-    /* Holes of any size are found. */
+    /* Free ranges of any size are found. */
     create.size = (VkDeviceSize)1 << 44;
     REQUIRE(vmaCreateVirtualBlock(&create, &block));
     VmaVirtualAllocationCreateInfo info;

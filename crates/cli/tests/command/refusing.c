@@ -1,5 +1,6 @@
-// A Vulkan loader with one device, which refuses the calls that the environment variable REFUSED names; where a call cannot be refused, what
-// it says is nonsense. It has what `sublet` calls before and no more: a device of Vulkan 1.0 without extensions and without memory.
+// A Vulkan driver with one device that rejects the calls named in the environment variable REFUSED. A call that cannot
+// fail returns invalid values instead. It has only the functions that `sublet` calls before: a Vulkan 1.0 device
+// without extensions and without memory.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Colours. The style sheet has them, for light and dark; here they are read, and dealt out.
+// Colours. Reads the style sheet's colours for light and dark mode, and assigns them.
 
 const KINDS = {
   BUFFER: 'Buffers',
@@ -8,12 +8,12 @@ const KINDS = {
   UNKNOWN: 'Memory of no known use',
 };
 const NAME_COLOURS = 16;
-// Each of them as it is, lighter, and darker: what is mixed in, and how much of it.
+// Variants of each colour, unchanged, lighter and darker: the colour that is mixed in, and its share.
 const SHADES = [[0, 0], [255, 0.42], [0, 0.27]];
-// How much of what fades is the colour of free memory.
+// The share of the free memory's colour in faded chunks.
 const FADED = 0.86;
 
-// FNV-1a: a name has the same colour in every page, whatever else is in it.
+// FNV-1a: a name has the same colour in every page.
 function hashOf(text) {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
@@ -21,7 +21,7 @@ function hashOf(text) {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-// Dark or light letters on a colour, by its luminance.
+// Dark or light text on a colour, by its luminance.
 function inkOn(colour) {
   const [red, green, blue] = channelsOf(colour).map((channel) => channel / 255);
   return 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2 > 0.26 ? '#15181c' : '#ffffff';
@@ -31,7 +31,7 @@ function channelsOf(colour) {
   return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
-// A colour with a share of another one in it, or of a grey.
+// A colour mixed with a share of another colour, or of a grey.
 function shaded(colour, [other, share]) {
   const others = typeof other === 'string' ? channelsOf(other) : [other, other, other];
   const channels = channelsOf(colour).map((channel, at) => Math.round(channel * (1 - share) + others[at] * share));
@@ -43,7 +43,7 @@ class Palette {
     this.read();
   }
 
-  // Again whenever light turns to dark.
+  // Also when the colour scheme changes.
   read() {
     const style = getComputedStyle(document.documentElement);
     const value = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -74,7 +74,8 @@ class Palette {
     return by === 'name' ? this.byName(allocation.name) : this.byKind(allocation.kind);
   }
 
-  // What does not match a search. Mixed once: a translucent fill would let the hatching of free memory through.
+  // For chunks that do not match a search. An opaque mix, because a translucent fill would show the hatching of free
+  // memory.
   faded(colour) {
     let faded = this.fadeds.get(colour);
     if (!faded) {

@@ -1,12 +1,12 @@
-// Two snapshots compared: what is new, what is gone, and where the sums went.
+// The comparison of two snapshots: new allocations, freed ones, and changes of sums.
 
-// Marks the chunks that the other snapshot lacks. `differences` has their places among all allocations.
+// Marks the chunks that the other snapshot lacks. `differences` has their indices among all allocations.
 function markDifferences(before, now, differences) {
   for (const at of differences.new) now.allocations[at].isOnlyHere = true;
   for (const at of differences.gone) before.allocations[at].isOnlyHere = true;
 }
 
-// Sums of both by one key, where they differ.
+// Sums of both by one key, for keys with a difference.
 function changesBy(before, now, keyOf) {
   const rows = new Map();
   const rowOf = (key) => {
@@ -23,14 +23,14 @@ function changeTable(id, title, label, rows, empty) {
     textColumn(label, (row) => row.key, empty),
     bytesColumn('Before', (row) => row.before),
     bytesColumn('Now', (row) => row.now),
-    // What shrank much matters as much as what grew: sorted by the distance.
+    // Large decreases matter as much as large increases, so the absolute change is sorted.
     { ...bytesColumn('Change', (row) => row.now - row.before, signedBytes), order: (row) => Math.abs(row.now - row.before) },
     { label: 'Allocations', isNumber: true, value: (row) => row.countNow - row.countBefore, show: (row) => `${exact(row.countBefore)} → ${exact(row.countNow)}` },
   ];
   return new Table({ id, title, columns, rows, sort: 3 });
 }
 
-// One line with two bars, before above now, on a scale that all lines share.
+// One line with two bars, before above now, on a common scale.
 function changeBar(label, before, now, scale) {
   const bar = (kind, sums) => {
     const used = make('span', { class: 'used' });
@@ -59,7 +59,7 @@ function vectorsOfBoth(before, now) {
   return [...pairs.values()].filter((pair) => pair.before.reserved > 0 || pair.now.reserved > 0);
 }
 
-// `pick(chunk, which)`: chooses a chunk of the snapshot 'before' or 'now'.
+// `pick(chunk, which)` selects a chunk of the snapshot 'before' or 'now'.
 function showComparison(before, now, matching, pick) {
   const bars = byId('comparison-bars');
   const pairs = vectorsOfBoth(before, now);

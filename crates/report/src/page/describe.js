@@ -1,6 +1,6 @@
-// What a chunk is, in words: for the tooltip and for the inspector.
+// The description of a chunk, for the tooltip and the inspector.
 
-// Pairs of a label and what stands beside it. `isLong`: also what the tooltip has no room for.
+// Pairs of a label and a value. `isLong` adds pairs that do not fit the tooltip.
 function factsOf(chunk, isLong) {
   const { allocation, strip } = chunk;
   const facts = [['Size', [bytes(chunk.size), make('small', {}, ` ${exact(chunk.size)} bytes`)]]];
@@ -43,7 +43,7 @@ class Tooltip {
       element.hidden = false;
       this.box = element.getBoundingClientRect();
     }
-    // Beside the pointer, on the side where there is room.
+    // Beside the pointer, on the side with more space.
     const { width, height } = this.box;
     const left = x + 16 + width > window.innerWidth ? x - 14 - width : x + 16;
     const top = y + 18 + height > window.innerHeight ? y - 12 - height : y + 18;

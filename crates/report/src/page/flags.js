@@ -1,4 +1,4 @@
-// What the bits of `VkBufferUsageFlags` and `VkImageUsageFlags` are called, the lowest first; empty where no name is known.
+// Names of the bits of `VkBufferUsageFlags` and `VkImageUsageFlags`, lowest bit first; empty for unknown bits.
 
 const BUFFER_USAGE = [
   'TRANSFER_SRC', 'TRANSFER_DST', 'UNIFORM_TEXEL_BUFFER', 'STORAGE_TEXEL_BUFFER',
@@ -19,13 +19,13 @@ const IMAGE_USAGE = [
   'SAMPLE_WEIGHT', 'SAMPLE_BLOCK_MATCH', 'HOST_TRANSFER',
 ];
 
-// Names of the flags that are set. A bit that the table does not know is shown as its number, never left out.
+// Names of the flags that are set. An unknown bit is shown as a number.
 function usageNames(kind, usage) {
   if (kind === 'UNKNOWN') return usage ? [`0x${usage.toString(16)}`] : [];
   const table = kind === 'BUFFER' ? BUFFER_USAGE : IMAGE_USAGE;
   const names = [];
   for (let bit = 0; bit < 53; bit += 1) {
-    // Divided, not shifted: shifts end at 32 bits, and usages have up to 64.
+    // Divided, not shifted: shifts are limited to 32 bits, and usages have up to 64.
     if (Math.floor(usage / 2 ** bit) % 2 === 1) names.push(table[bit] || `0x${(2 ** bit).toString(16)}`);
   }
   return names;

@@ -1,4 +1,4 @@
-// The inspector: the chosen chunk's facts, and its block at any magnification.
+// The inspector: the selected chunk, and its block at any magnification.
 
 const DETAIL_HEIGHT = 64;
 const OVERVIEW_HEIGHT = 14;
@@ -85,7 +85,7 @@ class Inspector {
     return this.chunk !== null;
   }
 
-  // Shows a chunk. The window stays where it is while the chunk is within it.
+  // Shows a chunk. Keeps the window if the chunk is inside it.
   show(chunk, look) {
     const isOther = !this.chunk || this.chunk.strip !== chunk.strip;
     this.chunk = chunk;
@@ -99,7 +99,7 @@ class Inspector {
     if (isOther) {
       this.from = 0;
       this.to = chunk.strip.size;
-      // A block of very many chunks starts near the one that was chosen.
+      // A block with very many chunks starts near the selected one.
       if (chunk.strip.chunks.length > 200) this.around(chunk, chunk.size * 24);
     } else if (chunk.offset < this.from || chunk.end > this.to) {
       this.around(chunk, Math.max(this.to - this.from, chunk.size * 1.5));
@@ -124,7 +124,7 @@ class Inspector {
     this.to = this.from + room;
   }
 
-  // Sets the window, and shows what is in it.
+  // Sets the window, and shows its contents.
   window(from, span) {
     this.frame(from, span);
     this.paint();
@@ -137,7 +137,7 @@ class Inspector {
     this.window(this.from + (span - wanted) * place, wanted);
   }
 
-  // What stays in its place when zooming by key or button: the chosen chunk, if it is in sight.
+  // The fixed point of a zoom by key or button: the selected chunk, if it is visible.
   anchor() {
     const middle = (this.chunk.offset + this.chunk.size / 2 - this.from) / (this.to - this.from);
     return middle >= 0 && middle <= 1 ? middle : 0.5;
@@ -156,14 +156,14 @@ class Inspector {
     this.window(0, this.chunk.strip.size);
   }
 
-  // To a neighbour, over the ends of blocks.
+  // To a neighbour, across the ends of blocks.
   step(by) {
     const { chunks } = this.chunk.strip.vector;
     const next = chunks[chunks.indexOf(this.chunk) + by];
     if (next) this.events.walk(next);
   }
 
-  // Whether the key meant something here.
+  // Returns true if the key was handled.
   key(key) {
     const actions = {
       ArrowLeft: () => this.step(-1),

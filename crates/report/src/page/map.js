@@ -1,7 +1,7 @@
-// The map: every strip drawn to scale, in rows, one set of canvases for each vector.
+// The map: every strip drawn to scale, in rows, with a set of canvases for each vector.
 //
-// Rows are gathered in bands, a canvas each, because browsers limit the size of a canvas. Bands that are far out of sight are not
-// kept in memory once there are very many.
+// Rows are grouped into bands with one canvas each, because browsers limit the size of a canvas. If there are very many
+// bands, those far out of view are released.
 
 const LABEL_HEIGHT = 17;
 const STRIP_HEIGHT = 28;
@@ -9,7 +9,7 @@ const ROW_HEIGHT = LABEL_HEIGHT + STRIP_HEIGHT + 9;
 const STRIP_GAP = 7;
 const MIN_STRIP = 5;
 const BAND_ROWS = 20;
-// Pixels of canvas that are drawn at once, 4 bytes each; bands beyond them are drawn when they come near.
+// Maximum pixels of all canvases, 4 bytes each. Further bands are drawn when they come near the view.
 const EAGER_PIXELS = 48e6;
 
 // Pieces of strips, row after row. A piece is {strip, x, width, from, to}.
@@ -35,7 +35,7 @@ function layRows(strips, width, mode, rowBytes) {
     } else if (strip.size <= rowBytes) {
       place({ strip, width: Math.max(MIN_STRIP, (strip.size / rowBytes) * width), from: 0, to: strip.size });
     } else {
-      // Longer than a row: it goes on in the next ones.
+      // Longer than a row: continues in the next ones.
       breakRow();
       for (let from = 0; from < strip.size; from += rowBytes) {
         const to = Math.min(strip.size, from + rowBytes);
@@ -46,7 +46,8 @@ function layRows(strips, width, mode, rowBytes) {
   return rows;
 }
 
-// Bytes of a full row, one figure for the whole page: the largest block, or a sixteenth of a dedicated allocation that dwarfs it.
+// Bytes of a full row, equal for the whole page: the largest block, or a sixteenth of a much larger dedicated
+// allocation.
 function bytesOfRow(models) {
   let largestBlock = 0;
   let largest = 1;
@@ -78,13 +79,13 @@ class Drawing {
     }, { rootMargin: '800px' });
   }
 
-  // Lays everything out anew: for another snapshot, another width, another scale.
+  // Creates the layout again, for another snapshot, width or scale.
   show(model, mode, look) {
     this.observer.disconnect();
     this.bands = [];
     this.look = look;
     this.holder.textContent = '';
-    // Measured once, before anything is put in: reading it afterwards would lay the page out again for each vector.
+    // Measured once before any insertion. Reading it later would force a layout for each vector.
     this.width = Math.max(320, Math.floor(this.holder.clientWidth));
     let pixels = 0;
     for (const vector of model.vectors) {
@@ -106,7 +107,7 @@ class Drawing {
     this.paint(look);
   }
 
-  // One stop for the keyboard, however many canvases there are.
+  // One stop for the keyboard, for any number of canvases.
   makeRows(vector, canvases) {
     return make('div', {
       class: 'rows',
@@ -117,8 +118,8 @@ class Drawing {
     }, canvases);
   }
 
-  // An arrow key where nothing of the vector is chosen chooses its first allocation, or the first match. From there on the inspector
-  // has the keys.
+  // An arrow key without a selection in the vector selects its first allocation, or the first match. The inspector
+  // handles the keys from then on.
   enter(event, vector) {
     if (event.ctrlKey || event.metaKey || event.altKey || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
     const { selected, isSearching } = this.look;
@@ -153,7 +154,7 @@ class Drawing {
     return band;
   }
 
-  // Paints what is shown already: for another colour, search or choice. Of `strips` only, if they are given.
+  // Repaints for another colour, search or selection. Only `strips`, if they are given.
   paint(look, strips) {
     this.look = look;
     for (const band of this.bands) {
@@ -196,7 +197,7 @@ class Drawing {
     return nearest(piece.strip, byte, perPixel * 3, this.look.isSearching);
   }
 
-  // Where a chunk is drawn, for scrolling to it: the canvas and the pixels from its top.
+  // The position of a chunk for scrolling: its canvas, and the pixels from its top.
   find(chunk) {
     for (const band of this.bands) {
       if (!band.strips.has(chunk.strip)) continue;
@@ -207,16 +208,16 @@ class Drawing {
     return null;
   }
 
-  // Everything, however far: paper has no "near".
+  // Everything at any distance, for printing.
   paintAll() {
     for (const band of this.bands) if (!band.isPainted) this.paintBand(band);
   }
 }
 
-// The chunk at a byte. Where a search is on and the pointer is beside a thin match, the match.
+// The chunk at a byte. During a search, a thin match near the pointer takes precedence.
 function nearest(strip, byte, reach, isSearching) {
   const at = strip.indexAt(byte);
-  // A block of which only the size is known.
+  // A block with a known size and no chunks.
   if (strip.chunks.length === 0) return null;
   if (!isSearching || strip.chunks[at].isMatch) return strip.chunks[at];
   for (let near = strip.indexAt(Math.max(0, byte - reach)); near < strip.chunks.length; near += 1) {
@@ -227,7 +228,7 @@ function nearest(strip, byte, reach, isSearching) {
   return strip.chunks[at];
 }
 
-// The longest label that fits over a piece of a strip.
+// The longest label that fits above a piece of a strip.
 function pieceLabel(context, piece) {
   return labelsFor(piece).find((label) => context.measureText(label).width <= piece.width) || '';
 }

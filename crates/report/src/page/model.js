@@ -1,7 +1,7 @@
-// The model: a snapshot as the page works with it.
+// The model: a snapshot in the form that the page uses.
 //
 // A strip is one VkDeviceMemory: a block with its chunks, or a dedicated allocation, which is a strip with one chunk.
-// Sums are over the chunks that are drawn, so that figures and picture cannot disagree.
+// Sums are computed over the drawn chunks, so that figures and map always agree.
 
 class Sums {
   constructor() {
@@ -44,7 +44,7 @@ class Chunk {
     this.size = size;
     this.allocation = allocation;
     this.isMatch = true;
-    // Whether the other snapshot lacks it.
+    // True if the other snapshot lacks it.
     this.isOnlyHere = false;
   }
 
@@ -88,7 +88,7 @@ class Strip {
 }
 
 class Vector {
-  // `figures`: how scattered its free memory is, as the library has counted it.
+  // `figures`: the library's fragmentation figures.
   constructor(raw, types, figures) {
     this.figures = figures;
     this.memoryType = raw.memory_type;
@@ -114,18 +114,18 @@ class Vector {
     return this.pool !== null && this.pool !== undefined;
   }
 
-  // What it is called: a pool by name or number, a default vector by its memory type.
+  // The name: a pool's name or number, or the memory type of a default vector.
   get title() {
     if (!this.isPool) return `Memory type ${this.memoryType}`;
     return this.poolName ? `Pool ${printable(this.poolName)}` : `Pool ${this.pool}`;
   }
 
-  // What it is called where the memory type has to be seen too.
+  // The name with the memory type.
   get place() {
     return this.isPool ? `${this.title} (type ${this.memoryType})` : this.title;
   }
 
-  // The same vector in two snapshots: one number, memory type and name, as the library has it.
+  // True for the same vector in two snapshots: equal number, memory type and name, as in the library.
   get key() {
     return JSON.stringify([this.pool, this.memoryType, this.poolName]);
   }
@@ -147,7 +147,7 @@ class Model {
   }
 }
 
-// Sums of bytes by something that allocations have in common, the largest first. What lacks it is under `null`.
+// Sums of bytes by a property of allocations, the largest first. Allocations without it are under `null`.
 function sumsBy(chunks, keyOf) {
   const sums = new Map();
   for (const chunk of chunks) {

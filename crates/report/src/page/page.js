@@ -1,6 +1,6 @@
-// The page itself: reads the data, shows it, and answers the reader.
+// The page: reads the data, shows it, and handles input.
 
-// What the reader has chosen.
+// The user's selections.
 const state = { snapshot: 'now', colour: 'kind', scale: 'scaled', query: '', selected: null };
 
 function figure(id, label, value, detail, change) {
@@ -38,7 +38,7 @@ function showHeap(heap) {
     return element;
   };
   const mark = make('span', { class: 'budget' });
-  // Some drivers have a budget that is larger than the heap.
+  // Some drivers report a budget that is larger than the heap.
   mark.style.left = `${Math.min(heap.budget / scale, 1) * 100}%`;
   const term = (className, label, size) => make('span', { class: `term ${className}`, data: { value: String(size) }, title: `${exact(size)} bytes` },
     make('span', { class: 'swatch' }), `${label} `, make('b', {}, bytes(size)));
@@ -52,13 +52,13 @@ function showHeap(heap) {
       term('reserved', 'blocks', sums.reserved), term('used', 'used', sums.used)));
 }
 
-// The query that finds what is in one place.
+// The query that finds the contents of one place.
 function queryFor(field, text) {
   if (text === null) return field === 'name' ? 'is:unnamed' : 'is:no-caller';
   return `${field}:"${text.replace(/"/g, '""')}"`;
 }
 
-// Each colour is a button that searches for what has it.
+// Each colour is a button that searches for its chunks.
 function showLegend(model, palette, look, searchFor) {
   const legend = byId('legend');
   legend.textContent = '';
@@ -80,7 +80,7 @@ function showLegend(model, palette, look, searchFor) {
   if (look.compares) legend.append(state.snapshot === 'now' ? key(null, 'New', 'is:new', 'outlined') : key(null, 'Gone since', 'is:gone', 'outlined'));
 }
 
-// Shown where the data cannot be read: an empty page would look like an empty allocator.
+// Shown if the data cannot be read. An empty page would look like an empty allocator.
 function fail(message) {
   byId('failure').textContent = message;
   byId('failure').hidden = false;
@@ -150,7 +150,7 @@ class Page {
   showTables() {
     const { now } = this.models;
     const pick = (chunk) => this.pickFrom(chunk, 'now');
-    // Nothing is found yet: its columns are those of all that can be.
+    // There are no matches yet, so the columns come from all chunks.
     const columns = columnsFor(Object.values(this.models).filter(Boolean).flatMap((model) => model.allocations));
     this.found = chunkTable('matches', 'Found', [], (chunk) => this.pickFrom(chunk, state.snapshot), null, columns);
     this.found.element.hidden = true;
@@ -201,7 +201,7 @@ class Page {
     let timer = 0;
     window.addEventListener('resize', () => {
       clearTimeout(timer);
-      // The height alone changes nothing.
+      // A change of only the height has no effect.
       timer = setTimeout(() => {
         if (window.innerWidth !== width) this.lay();
         width = window.innerWidth;
@@ -277,7 +277,7 @@ class Page {
     byId('empty-vectors').textContent = `Without blocks: ${empty.map((vector) => vector.title.toLowerCase()).join(', ')}.`;
   }
 
-  // Other colours. The legend is made anew only for these: one of its buttons may have the focus.
+  // Other colours. The legend is only rebuilt in this case, because one of its buttons may have the focus.
   recolour() {
     showLegend(this.model, this.palette, this.look, (query) => this.searchFor(query));
     this.repaint();
@@ -302,7 +302,7 @@ class Page {
     document.body.classList.toggle('inspecting', chunk !== null);
   }
 
-  // Chooses a chunk from a table or by key, and scrolls to where it is drawn.
+  // Selects a chunk from a table or by key, and scrolls to it.
   pickFrom(chunk, which) {
     if (state.snapshot !== which) {
       document.querySelector(`input[name=snapshot][value=${which}]`).checked = true;
@@ -319,7 +319,7 @@ class Page {
 }
 
 function deviceLine(device) {
-  // "DISCRETE_GPU" is read as "discrete GPU".
+  // Shows "DISCRETE_GPU" as "discrete GPU".
   const kind = device.kind ? device.kind.toLowerCase().replace(/_/g, ' ').replace(/[cg]pu/, (unit) => unit.toUpperCase()) : null;
   const facts = [device.name, kind, device.api_version ? `Vulkan ${device.api_version}` : null].filter(Boolean);
   return facts.length > 0 ? facts.map(printable).join('  ·  ') : 'device not known';
@@ -335,7 +335,7 @@ function run() {
   }
   const page = new Page(data);
   page.start();
-  // Two frames on, what was painted is on the screen: from the start of loading, as the reader counts.
+  // The painted result is on the screen two frames later. The time is measured from the start of loading.
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const drawnIn = performance.now();
     document.documentElement.dataset.drawnIn = drawnIn.toFixed(1);

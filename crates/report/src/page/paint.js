@@ -1,9 +1,9 @@
 // Painting: a range of a strip onto a canvas. The map and the inspector both use it.
 
 const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
-// Narrower chunks have no gap to the next one: the gaps would be all there is to see.
+// Narrower chunks have no gap to the next one. Otherwise only gaps would be visible.
 const GAP_FROM = 3;
-// Narrower or lower ones have no name inside.
+// Narrower or lower chunks have no name inside.
 const LABEL_FROM = 46;
 const LABEL_HEIGHT_FROM = 20;
 
@@ -20,7 +20,7 @@ function sizeCanvas(canvas, width, height) {
   return context;
 }
 
-// Free memory is hatched, so that it is not one more colour.
+// Free memory is hatched, to distinguish it from the colours.
 function hatching(context, palette) {
   const tile = document.createElement('canvas');
   tile.width = 6;
@@ -39,7 +39,7 @@ function hatching(context, palette) {
   return context.createPattern(tile, 'repeat');
 }
 
-// As much of a text as fits, with an ellipsis where some is missing.
+// The part of a text that fits, with an ellipsis if it is cut.
 function fitted(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   let low = 0;
@@ -79,12 +79,12 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
     const isFaded = look.isSearching && !chunk.isMatch;
     const full = palette.of(chunk.allocation, look.colour);
     const fill = isFaded ? palette.faded(full) : full;
-    // Setting a colour costs more than painting with it.
+    // Setting a colour is slower than painting with it.
     if (fill !== colour) {
       context.fillStyle = fill;
       colour = fill;
     }
-    // What is too small to see is seen nevertheless, if it is what was searched for.
+    // Search matches that are too small to see are enlarged.
     const shown = look.isSearching && chunk.isMatch ? Math.max(room, 1.5) : room;
     context.fillRect(left, y, shown >= GAP_FROM ? shown - 1 : shown, height);
     if (look.compares && chunk.isOnlyHere && !isFaded) marks.push([left, room]);

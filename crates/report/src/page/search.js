@@ -1,15 +1,15 @@
-// The search box: a query becomes one function that says whether a chunk matches.
+// The search box: turns a query into a function that returns true for matching chunks.
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i;
 const FACTORS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 
-// "1.5M" in bytes; null if it is no size.
+// "1.5M" in bytes; null if it is not a size.
 function readSize(text) {
   const parts = SIZE.exec(text);
   return parts ? Number(parts[1]) * FACTORS[parts[2].toLowerCase()] : null;
 }
 
-// Words, and what stands between quotes, each with its sign and its field. A quote between quotes is written twice.
+// Words and quoted texts, each with its sign and its field. A quote inside quotes is doubled.
 function readWords(query) {
   const words = [];
   const pattern = /(-?)(?:([a-z]+):)?(?:"((?:[^"]|"")*)"?|(\S+))/gi;
@@ -33,7 +33,7 @@ const PLACES = {
   id: (chunk) => chunk.allocation.id,
   user: (chunk) => chunk.allocation.user_data,
 };
-// Usage is left out where no place is named: nearly everything is a TRANSFER_DST.
+// Queries without a field do not search the usage, because nearly everything is a TRANSFER_DST.
 const EVERYWHERE = ['name', 'kind', 'caller', 'pool', 'id', 'user'];
 
 const NUMBERS = {
@@ -53,7 +53,7 @@ const STATES = {
   gone: (chunk) => chunk.isOnlyHere,
 };
 
-// A size expression; null if the text is none.
+// A size expression; null if the text is not one.
 function sizeTest(text) {
   const range = text.split('..');
   if (range.length === 2) {
@@ -81,12 +81,12 @@ function wordTest(word) {
   if (word.field === 'is' && STATES[wanted]) return STATES[wanted];
   if (word.field && NUMBERS[word.field]) return (chunk) => String(NUMBERS[word.field](chunk)) === wanted;
   if (word.field && PLACES[word.field]) return (chunk) => chunk.allocation !== null && has(PLACES[word.field](chunk), wanted);
-  // Names have colons in them: what is no field is text.
+  // Names may contain colons, so an unknown field is text.
   const text = word.field ? `${word.field}:${wanted}` : wanted;
   return (chunk) => chunk.allocation !== null && EVERYWHERE.some((place) => has(PLACES[place](chunk), text));
 }
 
-// The function for a query; null for an empty one. Free ranges match only where the query asks for them.
+// The function for a query; null for an empty one. Free ranges match only if the query asks for them.
 function readQuery(query) {
   const words = readWords(query);
   if (words.length === 0) return null;

@@ -1,11 +1,11 @@
-// Tables: sorted by any column, and cut where nobody reads on.
+// Tables, sorted by any column and cut to a readable length.
 
 const FIRST_ROWS = 12;
 const MORE_ROWS = 200;
-// What fits a window of 800 pixels.
+// The number of rows that fits a window of 800 pixels.
 const MOST_COLUMNS = 6;
 
-// A column of bytes: shown short, exact when pointed at.
+// A column of bytes: short, with the exact value as a tooltip.
 function bytesColumn(label, value, show = bytes) {
   return { label, value, isNumber: true, show: (row) => make('span', { title: `${exact(value(row))} bytes` }, show(value(row))) };
 }
@@ -23,8 +23,8 @@ function textColumn(label, value, empty = '') {
 }
 
 class Table {
-  // `columns`: {label, value(row), show(row), isNumber, order(row)}; sorted by `order`, or else by `value`. `pick(row)` makes rows that
-  // can be chosen.
+  // `columns`: {label, value(row), show(row), isNumber, order(row)}; sorted by `order`, or else by `value`. `pick(row)`
+  // makes rows selectable.
   constructor({ id, title, note, columns, rows, sort = 0, descending = true, pick = null, isWide = false }) {
     this.columns = columns;
     this.pick = pick;
@@ -66,7 +66,7 @@ class Table {
   arrange() {
     const { value, order = value } = this.columns[this.sort];
     const sign = this.descending ? -1 : 1;
-    // Keyed once: a comparison is made many times for each row. Equal rows keep their order.
+    // Keys are computed once, because each row is compared many times. Equal rows keep their order.
     this.sorted = this.rows
       .map((row, at) => ({ row, at, key: order(row) }))
       .sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.at - b.at))
@@ -92,7 +92,7 @@ class Table {
   drawRow(row) {
     const cells = this.columns.map((column, at) => {
       const shown = column.show(row);
-      // A button in the first cell, so that the keyboard can choose what the mouse can.
+      // A button in the first cell makes the row selectable by keyboard.
       const inner = this.pick && at === 0 ? make('button', { type: 'button', class: 'pick' }, shown) : shown;
       const data = { value: String(column.value(row)), label: column.label };
       return make('td', { class: column.isNumber ? 'number' : null, data }, inner);
@@ -170,7 +170,7 @@ function leakTable(leaks) {
   return new Table({ id: 'leaks', title: 'Leaks', note, columns, rows: leaks, sort: 1, isWide: true });
 }
 
-// The slots of a descriptor heap, to scale. More runs than there are pixels are shown as sums.
+// The slots of a descriptor heap, to scale. If there are more runs than pixels, sums are shown.
 const MOST_RUNS = 300;
 
 function slotStrip(heap) {
@@ -199,7 +199,7 @@ function descriptorHeapTable(heaps) {
   return new Table({ id: 'descriptor-heaps', title: 'Descriptor heaps', columns, rows: heaps, sort: 2, isWide: true });
 }
 
-// Pool by pool, for all who allocate sets.
+// The pools of each allocator of sets.
 function eachPoolTable(pools) {
   const rows = pools.flatMap((owner) => (owner.each || []).map((pool, at) => ({ ...pool, name: owner.name, at })));
   const columns = [

@@ -1,13 +1,13 @@
-// Text: numbers for people, and elements in which data is always text.
+// Text: human-readable numbers, and elements in which data is always text.
 
 const UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
-// "49,152,000". Not `toLocaleString`: the page reads the same everywhere, and a table of 100,000 rows cannot wait for it.
+// "49,152,000". Not `toLocaleString`, which depends on the locale and is too slow for a table of 100,000 rows.
 function exact(number) {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
-// "46.9 MiB": three digits, which is what the eye compares.
+// "46.9 MiB": three digits, enough to compare.
 function bytes(number) {
   if (number < 1024) return `${number} B`;
   let value = number;
@@ -26,11 +26,11 @@ function signedBytes(number) {
   return `${number > 0 ? '+' : '−'}${bytes(Math.abs(number))}`;
 }
 
-// A share of nothing is no number, and none of it.
+// A share of nothing is not a number, and is shown as none.
 function percent(fraction) {
   const value = (fraction || 0) * 100;
   if (value > 0 && value < 0.1) return '< 0.1 %';
-  // Never "100 %" of what is not all.
+  // Shows "100 %" only for everything.
   return `${value > 99.9 && value < 100 ? '99.9' : value.toFixed(value >= 99.95 || value === 0 ? 0 : 1)} %`;
 }
 
@@ -40,13 +40,13 @@ function count(number, one, many = `${one}s`) {
 
 const ESCAPES = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
-// A name as it is, but for characters that hide themselves or turn the text around them: those are shown as escapes.
+// A name with invisible characters and direction changes shown as escapes.
 function printable(text) {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (c) => ESCAPES[c] || `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-// The one way in which this page makes elements. What is not an element becomes text, never markup.
+// The only way in which this page creates elements. Other values become text, never markup.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -60,7 +60,7 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
-// A name out of the data. It keeps its own direction, so that a right-to-left name does not turn the row around.
+// A name from the data. It has its own direction, so that a right-to-left name does not affect the row.
 function given(text, className) {
   return make('bdi', { class: className || null }, printable(text));
 }
