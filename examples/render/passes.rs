@@ -14,7 +14,7 @@ pub(crate) const HDR: vk::Format = vk::Format::R16G16B16A16_SFLOAT;
 pub(crate) const DEPTH: vk::Format = vk::Format::D32_SFLOAT;
 pub(crate) const SRGB: vk::Format = vk::Format::R8G8B8A8_SRGB;
 
-/// How a pass uses an attachment.
+/// The use of an attachment by a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
     /// Tests and writes depth. Discards the previous contents.

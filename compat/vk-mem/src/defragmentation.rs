@@ -13,7 +13,7 @@ use crate::allocator::Allocator;
 use crate::refused::{misused, not_bound, not_created, not_mapped, refused};
 
 bitflags::bitflags! {
-    /// How much work a defragmentation does. If several are set, the first counts; none means `ALGORITHM_BALANCED`.
+    /// Selects the algorithm of a defragmentation. If several are set, the first counts; none means `ALGORITHM_BALANCED`.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DefragmentationFlags: u32 {
         /// Makes only moves that empty a block.

@@ -28,7 +28,7 @@ use super::types::{
 pub(super) struct Front {
     pub(super) allocator: Allocator,
     pub(super) slab: Slab,
-    /// Whether the device uses priorities.
+    /// True if the device uses priorities.
     pub(super) has_priorities: bool,
 }
 

@@ -1,9 +1,9 @@
-//! The same random programs given to VMA and to Sublet, over the same simulated devices.
+//! Runs the same random programs on VMA and on Sublet, on the same simulated devices.
 //!
 //! ```text
 //!   generate -> program -> play -+-> vma_side     -> tap -> simulated device
 //!                                +-> sublet_side  -> tap -> simulated device
-//!                play compares what both answer and what both taps have seen; books say what each holds
+//!                play compares the results and the logged calls of both; books hold the memory of each
 //!                a difference: explain -> one of differences, or the run fails with the shortest program found
 //! ```
 //!

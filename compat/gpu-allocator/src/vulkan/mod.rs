@@ -10,7 +10,7 @@ use crate::{AllocationSizes, AllocatorDebugSettings, MemoryLocation};
 pub use allocation::{Allocation, MappedAllocationSlab};
 pub use allocator::Allocator;
 
-/// How the memory of an allocation is placed.
+/// The placement of an allocation.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum AllocationScheme {
     /// Dedicated memory of this buffer.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::snapshot::Located;
 
-/// How a [`Comparison`](super::Comparison) matched allocations. In JSON: `"ids"`, `"places"`.
+/// The method by which a [`Comparison`](super::Comparison) matched allocations. In JSON: `"ids"`, `"places"`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

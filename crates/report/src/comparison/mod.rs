@@ -36,7 +36,7 @@ use super::snapshot::{Located, Snapshot};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Comparison<'a> {
-    /// How allocations were matched.
+    /// The method by which allocations were matched.
     pub matching: Matching,
     /// Allocations only in the second snapshot, in its order.
     pub new: Vec<Located<'a>>,

@@ -73,7 +73,7 @@ impl Serialize for Sums<'_> {
     }
 }
 
-/// How a vector or pool changed. Two snapshots share a pool if its number, memory type and name are equal.
+/// The change of a vector or pool. Two snapshots share a pool if its number, memory type and name are equal.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct VectorChange {
@@ -93,7 +93,7 @@ pub struct VectorChange {
     pub change: Change,
 }
 
-/// How the allocations of one name changed.
+/// The change of the allocations with one name.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct NameChange {

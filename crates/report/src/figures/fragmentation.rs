@@ -1,4 +1,4 @@
-//! Fragmentation: how scattered free memory is.
+//! The fragmentation of free memory.
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
@@ -8,8 +8,8 @@ use crate::cast::index;
 use crate::snapshot::{Block, Snapshot, Vector};
 use sublet::Algorithm;
 
-/// How scattered the free memory of blocks is, of one vector or pool or of several. Dedicated allocations do not count:
-/// none of their memory is free.
+/// The fragmentation of free memory in blocks, for one or more vectors or pools. Dedicated allocations do not count,
+/// because none of their memory is free.
 ///
 /// For the blocks b of a vector v, and the free ranges r and allocations a in them:
 ///
@@ -208,7 +208,7 @@ pub struct Figures {
 }
 
 impl Snapshot {
-    /// How scattered the free memory is: by vector, by memory type, by heap and in total.
+    /// Returns the fragmentation of free memory: by vector, by memory type, by heap and in total.
     ///
     /// # Complexity
     /// O(n log n) for n chunks.

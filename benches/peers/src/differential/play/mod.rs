@@ -138,7 +138,7 @@ fn share(of: u64, part: u64) -> u64 {
     (u128::from(of) * u128::from(part) / 256) as u64
 }
 
-/// Whether VMA asserts on a request. Its debug build then aborts, and its release build continues.
+/// VMA's assertion on a request, if it has one. The debug build then aborts, and the release build continues.
 enum Assert {
     /// The release build continues with a different request.
     GoesOn,
