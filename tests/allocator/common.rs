@@ -71,7 +71,7 @@ pub fn having(which: impl Fn(&Profile) -> bool) -> Vec<&'static Profile> {
 
 /// Creates an allocator on a GPU that outlives it.
 pub fn new_allocator(info: &AllocatorCreateInfo<'_>) -> Result<Allocator, CreateAllocatorError> {
-    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
+    // SAFETY: a fixture keeps its GPU alive until its allocator is dropped.
     unsafe { Allocator::new(info) }
 }
 

@@ -177,7 +177,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
 ];
 
-/// Returns a rig without maintenance4, so that queries create dummies, and an allocation in host-visible memory.
+/// Returns a fixture without maintenance4, so that queries create dummies, and an allocation in host-visible memory.
 fn prepare(profile: &'static Profile) -> (Held<Rig>, Allocation) {
     let rig = Rig::new(profile);
     let incoherent = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED);

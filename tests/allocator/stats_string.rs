@@ -255,7 +255,7 @@ fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(profile);
     let info =
         AllocatorCreateInfo { flags: enabled(&gpu), tracking: Tracking::USER_DATA, ..create_info(&gpu) };
-    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
+    // SAFETY: a fixture keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
     hold(Rig { allocator, gpu })
 }

@@ -14,7 +14,7 @@ use crate::common::*;
 fn rig(tracking: Tracking) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { tracking, ..create_info(&gpu) };
-    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
+    // SAFETY: a fixture keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
     hold(Rig { allocator, gpu })
 }

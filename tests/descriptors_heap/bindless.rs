@@ -23,7 +23,7 @@ fn info<'a>(defaults: &'a [sublet::descriptor::Descriptor]) -> BindlessHeapCreat
 }
 
 fn bindless<'a>(rig: &'a Rig, info: &BindlessHeapCreateInfo<'_>) -> Held<Bindless<'a>> {
-    // SAFETY: the rig's buffer outlives the heap.
+    // SAFETY: the fixture's buffer outlives the heap.
     hold(Bindless(unsafe { BindlessHeap::create(&rig.device, &rig.allocator, info) }.unwrap()))
 }
 
@@ -112,12 +112,12 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         model: BindingModel::Heap,
         ..DescriptorDeviceCreateInfo::for_gpu(&rig.gpu)
     };
-    // SAFETY: the rig keeps the GPU alive for longer.
+    // SAFETY: the fixture keeps the GPU alive for longer.
     let device = unsafe { DescriptorDevice::new(&asked) }.unwrap();
     let defaults = [rig.uniform(14), rig.storage(15)];
     let info = info(&defaults);
     let growing = HeapCreateInfo { slots: 2, max_slots: 12, ..info.heap };
-    // SAFETY: the rig's buffer and samplers outlive the heaps, here and below.
+    // SAFETY: the fixture's buffer and samplers outlive the heaps, here and below.
     let made = unsafe {
         BindlessHeap::create(&device, &rig.allocator, &BindlessHeapCreateInfo { heap: growing, ..info })
     };
@@ -234,7 +234,7 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
     for name in ["nvidia-h200", "lavapipe"] {
         let rig = Rig::new(name);
         let defaults = [rig.uniform(0)];
-        // SAFETY: the rig's buffer outlives the heap.
+        // SAFETY: the fixture's buffer outlives the heap.
         let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &info(&defaults)) };
         assert_eq!(
             made.err(),

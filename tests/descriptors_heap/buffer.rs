@@ -217,7 +217,7 @@ fn a_full_heap_is_full() {
     assert_eq!(heap.collect(&rig.clock), Ok(64));
 }
 
-/// Otherwise the driver would be asked for the address of another device's buffer.
+/// Otherwise the store would query the address of another device's buffer.
 #[test]
 fn an_allocator_of_another_device_is_refused() {
     let (one, other) = (Rig::new(NVIDIA), Rig::new(NVIDIA));

@@ -18,7 +18,7 @@ fn small() -> HeapCreateInfo<'static> {
 /// Creates a heap whose free slots describe the bytes from 1,024 on.
 fn heap(rig: &Rig, copies: u32) -> Held<DescriptorHeap<ClassicStore>> {
     let defaults = [rig.storage(4), rig.uniform(4)];
-    // SAFETY: the rig's buffer outlives the heap.
+    // SAFETY: the fixture's buffer outlives the heap.
     hold(DescriptorHeap::new(unsafe { ClassicStore::new(&rig.device, &small(), copies, &defaults) }.unwrap()))
 }
 
@@ -186,7 +186,7 @@ fn copies_are_written_while_other_frames_are_running() {
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let rig = Rig::new("lavapipe");
     let make = |info: &HeapCreateInfo<'_>, copies| {
-        // SAFETY: the rig's buffer outlives the heap.
+        // SAFETY: the fixture's buffer outlives the heap.
         unsafe { ClassicStore::new(&rig.device, info, copies, &[rig.storage(4), rig.uniform(4)]) }
     };
     for copies in [0, 33] {

@@ -29,11 +29,11 @@ impl Rig {
         Self::with(Gpu::new(Profile::by_name(profile).unwrap()), |features| features)
     }
 
-    /// Creates a rig whose program has enabled only the features that the function returns.
+    /// Creates a fixture whose program has enabled only the features that the function returns.
     pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Held<Self> {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
         info.features = features(info.features);
-        // SAFETY: the rig keeps the GPU alive for longer than the objects created from it.
+        // SAFETY: the fixture keeps the GPU alive for longer than the objects created from it.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         // SAFETY: as above.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();

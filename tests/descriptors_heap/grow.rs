@@ -29,7 +29,7 @@ fn changing() -> HeapCreateInfo<'static> {
 }
 
 fn classic(rig: &Rig, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicStore>> {
-    // SAFETY: the rig's buffer outlives the heap.
+    // SAFETY: the fixture's buffer outlives the heap.
     let store = unsafe { ClassicStore::new(&rig.device, info, 2, &[rig.uniform(15), rig.storage(15)]) };
     hold(DescriptorHeap::new(store.unwrap()))
 }
@@ -176,7 +176,7 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
         let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
         let defaults = [rig.uniform(14), rig.storage(15)];
         let info = BindlessHeapCreateInfo { heap: changing(), frames: 2, defaults: &defaults };
-        // SAFETY: the rig's buffer outlives the heap.
+        // SAFETY: the fixture's buffer outlives the heap.
         let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &info) };
         let heap = hold(Bindless(made.unwrap()));
         assert_eq!((heap.kind(), heap.statistics().capacity), (kind, 4));
@@ -430,7 +430,7 @@ fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
     let rig = Rig::new("lavapipe");
     let (defaults, info) =
         ([rig.storage(5)], HeapCreateInfo { arrays: HeapArrays::Auto, ..growing(STORAGE) });
-    // SAFETY: the rig's buffer outlives the heap.
+    // SAFETY: the fixture's buffer outlives the heap.
     let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     assert_eq!(slots(heap.statistics()), (32, 32));

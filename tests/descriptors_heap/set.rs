@@ -415,7 +415,7 @@ fn descriptors_are_copied_from_host_memory() {
     // Uses sets, whatever the device supports.
     let mut info = sublet::descriptor::DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
     info.model = sublet::descriptor::BindingModel::Sets;
-    // SAFETY: the rig keeps the GPU alive for longer.
+    // SAFETY: the fixture keeps the GPU alive for longer.
     let device = unsafe { sublet::descriptor::DescriptorDevice::new(&info) }.unwrap();
     let mut staging = sublet::descriptor::HostHeap::new(&device, &Default::default()).unwrap();
     let heap = hold(DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap()));

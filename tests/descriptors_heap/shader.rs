@@ -193,7 +193,7 @@ fn a_classic_store_shows_shaders_what_was_written() {
         let rig = Rig::new(name);
         let defaults = [rig.storage(5), rig.uniform(5)];
         let info = small(HeapArrays::Auto);
-        // SAFETY: the rig's buffer outlives the heap.
+        // SAFETY: the fixture's buffer outlives the heap.
         let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
         let heap = hold(DescriptorHeap::new(store));
         let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());

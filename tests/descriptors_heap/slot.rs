@@ -62,7 +62,7 @@ fn a_slot_of_a_set_is_an_element_of_a_binding() {
 fn a_slot_of_copies_is_written_by_their_update_alone() {
     let rig = Rig::new("lavapipe");
     let defaults = [rig.uniform(0), rig.storage(0)];
-    // SAFETY: the rig's buffer outlives the heap.
+    // SAFETY: the fixture's buffer outlives the heap.
     let store = unsafe { ClassicStore::new(&rig.device, &INFO, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     let range = heap.allocate(1).unwrap();

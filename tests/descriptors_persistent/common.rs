@@ -17,7 +17,7 @@ pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
 pub const POLICIES: [DescriptorPoolPolicy; 3] =
     [DescriptorPoolPolicy::Strict, DescriptorPoolPolicy::CountsSets, DescriptorPoolPolicy::NeverRefuses];
 
-/// The faults of the simulated driver, each with the quirk that tells the library about it.
+/// The faults of the simulated driver, each with the library quirk that works around it.
 pub const FAULTS: [(DescriptorQuirk, DescriptorQuirks); 5] = [
     (DescriptorQuirk::empty(), DescriptorQuirks::empty()),
     (DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::RESET_KEEPS_SET_COUNT),

@@ -45,7 +45,7 @@ impl Rig {
         Self::with(|builder| builder.descriptor_pools(policy))
     }
 
-    /// Creates a driver with a fault. `known` is the quirk that the library is told about.
+    /// Creates a driver with a fault. `known` is the quirk that the library assumes.
     pub(crate) fn with_quirk(fault: DescriptorQuirk, known: DescriptorQuirks) -> Held<Self> {
         let change = |builder: GpuBuilder| {
             builder.descriptor_quirks(fault).descriptor_pools(DescriptorPoolPolicy::Strict)

@@ -53,7 +53,7 @@ struct Made {
 pub(crate) struct Recording {
     pub(crate) commands: vk::CommandBuffer,
     pub(crate) ticket: Ticket,
-    /// Unique among all recordings of the rig.
+    /// Unique among all recordings of the fixture.
     pub(crate) number: u32,
     dispatches: u32,
     copies: bool,

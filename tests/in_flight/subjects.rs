@@ -261,7 +261,7 @@ impl Subject for Bound {
     }
 }
 
-/// Creates a binder for the rig's model: sets or descriptor buffers.
+/// Creates a binder for the fixture's model: sets or descriptor buffers.
 pub(crate) fn binder(rig: &Rig) -> Box<dyn Subject> {
     let sets = [rig.set_layout()];
     let pipeline = rig.pipeline(sets[0].handle());
