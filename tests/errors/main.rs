@@ -133,8 +133,8 @@ fn the_line_is_one_that_others_can_go_around() {
     }
 }
 
-/// A program that prints the source chain would print a repeated message twice. Only the driver's result may repeat,
-/// because programs search for it.
+/// A program that prints the source chain must not print a text twice. So the only source is the driver's result, which
+/// programs may search for.
 #[test]
 fn sources_say_nothing_twice() {
     for told in all() {

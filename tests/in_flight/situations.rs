@@ -230,8 +230,7 @@ fn one_clock_serves_all_of_them() {
     rig.finish();
 }
 
-/// All types that may be dropped at any time. `PersistentSets` and heap stores are not among them: their creator must
-/// destroy them.
+/// The types that may be dropped while the device uses them. `PersistentSets` and heap stores have tests of their own.
 #[test]
 fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
     let makes: [(BindingModel, Make); 5] = [
