@@ -90,7 +90,7 @@ fn a_sink_that_panics_ends_the_recording_and_nothing_else() {
     }
 }
 
-/// A sink that fails when it is flushed.
+/// A sink that fails when it is flushed, or panics when it is dropped.
 struct BadEnd {
     panics_on_drop: bool,
 }
