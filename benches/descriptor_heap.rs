@@ -121,7 +121,7 @@ fn write_set(bencher: Bencher<'_, '_>) {
     let descriptor = Descriptor::StorageBuffer(BufferDescriptor::null());
     bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
         for slot in 0..256 {
-            // SAFETY: the null device looks at nothing.
+            // SAFETY: the null device reads no arguments.
             black_box(unsafe { heap.write(range.id(), black_box(slot), &descriptor) }).unwrap();
         }
     });
@@ -148,7 +148,7 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
         unsafe { staging.write(from.id(), slot, &Descriptor::Sampler(sampler)) }.unwrap();
     }
     bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
-        // SAFETY: no shader looks at the heap.
+        // SAFETY: no shader reads the heap.
         unsafe { heap.copy_from(black_box(to.id()), 0, &staging, black_box(from.id())) }.unwrap();
     });
     // SAFETY: nothing was submitted.

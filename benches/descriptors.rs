@@ -89,7 +89,7 @@ unsafe fn raw_allocate(
     let layouts = [layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
     let mut set = vk::DescriptorSet::null();
-    // SAFETY: the caller's own promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { function(device, &info, &mut set) }.result()?;
     Ok(set)
 }

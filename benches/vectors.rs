@@ -238,7 +238,7 @@ impl Cursor {
         }
         let offset = self.next + padding;
         self.next = offset + size;
-        // SAFETY: the page has as many bytes.
+        // SAFETY: the page has this many bytes.
         Some((unsafe { self.pointer.add(offset as usize) }, self.buffer, offset, size))
     }
 }

@@ -22,7 +22,7 @@ fn budgets(context: &Context) -> Result<()> {
     let heaps = context.memory_properties().memory_heap_count;
     let limits = vec![64 << 20; usize::try_from(heaps)?];
     let info = AllocatorCreateInfo { heap_size_limits: &limits, ..context.allocator_info() };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
     let from_driver = context.allocator_flags().contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
     note(&format!(

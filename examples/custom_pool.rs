@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 
 /// Meshes get at most 32 MiB: two blocks of 16 MiB. The first exists from the start.
 fn meshes(context: &Context) -> Result<()> {
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
 
     // A pool has one memory type. A sample of its resources determines the type.
@@ -102,7 +102,7 @@ fn meshes(context: &Context) -> Result<()> {
 
 /// Destroys the pool, which reports forgotten allocations.
 fn close(allocator: &Allocator, pool: Pool) -> Result<()> {
-    // SAFETY: all that was in it was destroyed above.
+    // SAFETY: everything in it was destroyed above.
     let leaks = unsafe { allocator.destroy_pool(pool) }?;
     note(&format!("\nThe pool is destroyed; allocations that were forgotten in it: {}.", leaks.len()));
     Ok(())

@@ -28,7 +28,7 @@ type Live = (Resource, Allocation, u64);
 fn defragment(context: &Context) -> Result<()> {
     // Small blocks, so that a few megabytes fill several of them.
     let info = AllocatorCreateInfo { preferred_large_heap_block_size: 2 << 20, ..context.allocator_info() };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
     // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
@@ -117,11 +117,11 @@ fn move_all<'p>(context: &Context, pass: impl Iterator<Item = Move<'p>>, live: &
         let at = at.ok_or("a move of something unknown")?;
         let new = match live[at].0 {
             Resource::Buffer { size, .. } => {
-                // SAFETY: the create-info is the one that the buffer was made with.
+                // SAFETY: the create-info is that of the buffer's creation.
                 Resource::Buffer { buffer: unsafe { moved.create_buffer(&buffer_info(size)) }?, size }
             }
             Resource::Image { side, .. } => {
-                // SAFETY: the create-info is the one that the image was made with.
+                // SAFETY: the create-info is that of the image's creation.
                 Resource::Image { image: unsafe { moved.create_image(&image_info(side)) }?, side }
             }
         };

@@ -96,7 +96,7 @@ fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor)
 
         let material = OwnedRange::new(heap, 1 + frame * 3 % 5)?;
         for at in 0..material.count() {
-            // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
+            // SAFETY: the buffer is live, and no shader reads newly allocated slots yet.
             unsafe { heap.write(material.id(), at, &piece(frame + at)) }?;
         }
         table.row([&frame, &material.count(), &material.first(), &heap.largest_free(), &drawing(heap)]);

@@ -22,7 +22,7 @@ struct Handles {
 }
 
 fn levels(context: &Context) -> Result<()> {
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
     // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
@@ -38,7 +38,7 @@ fn levels(context: &Context) -> Result<()> {
         }
         // A program would play the level here, then wait for the device.
         destroy(context, handles);
-        // SAFETY: the device never used the memory, and all that was bound to it is destroyed.
+        // SAFETY: the device never used the memory, and everything bound to it is destroyed.
         let freed = unsafe { allocator.free_scope(level) }?;
         table.row([
             &name,

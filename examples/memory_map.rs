@@ -27,7 +27,7 @@ fn map(context: &Context) -> Result<()> {
         tracking: Tracking::CALLER | Tracking::USER_DATA,
         ..context.allocator_info()
     };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
     let mut buffers = fill(&allocator)?;
 

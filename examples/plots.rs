@@ -111,7 +111,7 @@ fn work(context: &Context) -> Result<()> {
         preferred_large_heap_block_size: 8 << 20,
         ..context.allocator_info()
     };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
     let mut random = Random::new(7);
     let mut live = Vec::new();

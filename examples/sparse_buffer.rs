@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 fn sparse_buffer(context: &Context) -> Result<()> {
     let device = context.device();
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
 
     let info = vk::BufferCreateInfo::default()
@@ -72,7 +72,7 @@ fn sparse_buffer(context: &Context) -> Result<()> {
         .collect();
     let of_buffer = [vk::SparseBufferMemoryBindInfo::default().buffer(buffer).binds(&binds)];
     let bind = vk::BindSparseInfo::default().buffer_binds(&of_buffer);
-    // SAFETY: buffer and memory are live, and the places are whole pages of either.
+    // SAFETY: buffer and memory are live, and the ranges are whole pages of both.
     unsafe { device.queue_bind_sparse(context.queue(), &[bind], vk::Fence::null())? };
     note(&format!(
         "{} of buffer, {} of memory in {} pages",
@@ -81,7 +81,7 @@ fn sparse_buffer(context: &Context) -> Result<()> {
         pages.len()
     ));
 
-    // SAFETY: the queue is idle when the buffer goes, and the buffer is gone when its pages go.
+    // SAFETY: the queue is idle when the buffer is destroyed, and the buffer is destroyed before its pages are freed.
     unsafe {
         device.device_wait_idle()?;
         device.destroy_buffer(buffer, None);

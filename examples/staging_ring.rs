@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn ring(context: &Context) -> Result<()> {
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
     let staging = AllocationCreateInfo {
         flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
@@ -66,7 +66,7 @@ fn ring(context: &Context) -> Result<()> {
         in_flight.push_back((buffer, allocation));
         table.row([&frame, &bytes(start), &bytes(end), &in_flight.len(), &drawing(&in_flight)]);
         frames.submit(|device, commands| {
-            // SAFETY: both buffers have as many bytes, and live until the frame is waited for.
+            // SAFETY: both buffers have this many bytes, and live until the frame is complete.
             unsafe {
                 device.cmd_copy_buffer(commands, buffer, target.0, &[vk::BufferCopy::default().size(UPLOAD)])
             };
@@ -82,7 +82,7 @@ fn ring(context: &Context) -> Result<()> {
         destroy(&allocator, in_flight.pop_front())?;
     }
     destroy(&allocator, Some(target))?;
-    // SAFETY: all that was in the pool is destroyed.
+    // SAFETY: everything in the pool is destroyed.
     let leaks = unsafe { allocator.destroy_pool(pool) }?;
     if leaks.is_empty() { Ok(()) } else { Err(format!("forgotten: {leaks:?}").into()) }
 }

@@ -44,7 +44,7 @@ impl Settings {
     }
 
     fn destroy(self, allocator: &Allocator) -> Result<()> {
-        // SAFETY: no test here has the device use it.
+        // SAFETY: the device never uses it in these tests.
         Ok(unsafe { allocator.destroy_buffer(self.buffer, self.allocation) }?)
     }
 }
@@ -139,7 +139,7 @@ fn misuse() -> Result<()> {
     let info = vk::BufferCreateInfo::default().size(16).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
     // SAFETY: the create-info is valid.
     let second = unsafe { gpu.device().create_buffer(&info, None) }?;
-    // SAFETY: none: this is the mistake that the test is about, on a device that survives it.
+    // SAFETY: violated on purpose: the test makes this mistake on a device that survives it.
     let bound = unsafe { allocator.bind_buffer_memory(&settings.allocation, 3, second) };
     note(&format!("  the call itself: {bound:?}"));
     let messages = gpu.take_messages();

@@ -39,13 +39,13 @@ fn frames(context: &Context) -> Result<()> {
     if let Some(gpu) = context.gpu() {
         gpu.set_kernel("main", task::kernel);
     }
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
     // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
     // Set 0 is a descriptor set. Binding descriptor buffers would unbind it.
     let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
-    // SAFETY: the same of all that is made from this.
+    // SAFETY: as above, for everything made from this.
     let descriptors = unsafe { DescriptorDevice::new(&info) }?;
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
@@ -55,7 +55,7 @@ fn frames(context: &Context) -> Result<()> {
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
-    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    // SAFETY: all handles belong to the context's device, which has these features enabled, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
 
     // The contents of slots that no range uses.
@@ -70,7 +70,7 @@ fn frames(context: &Context) -> Result<()> {
     };
     let defaults = [Descriptor::StorageBuffer(task::array(&default, 0))];
     let info = BindlessHeapCreateInfo { heap, frames: IN_FLIGHT, defaults: &defaults };
-    // SAFETY: the buffer is dropped behind the heap.
+    // SAFETY: the buffer is dropped after the heap.
     let heap = unsafe { BindlessHeap::create(&descriptors, &*allocator, &info) }?;
     note(match heap.kind() {
         BindlessKind::Set => "The heap is one set, and is written while the device uses it.",
@@ -79,7 +79,7 @@ fn frames(context: &Context) -> Result<()> {
     let set = set_layout(context)?;
     let compute = Compute::new(context, include_str!("numbers.wgsl"), &[set.handle(), heap.layout()])?;
     let sets = [set.clone(), heap.set_layout().ok_or("the heap is of sets")?.clone()];
-    // SAFETY: the pipeline layout was made from these set layouts, and all are destroyed behind the frames.
+    // SAFETY: the pipeline layout was created from these set layouts, and all are destroyed after the frames.
     let layout = unsafe { PipelineLayout::new(&descriptors, compute.layout, &sets, &[]) }?;
     let place = HeapPlace { bind_point: POINT.to_vk(), layout: compute.layout, first_set: 1 };
 
@@ -105,10 +105,10 @@ fn frames(context: &Context) -> Result<()> {
         }
         let lasting = material.as_ref().ok_or("there is one from the first frame on")?;
         most_slots = most_slots.max(SLOTS - heap.statistics().free);
-        // SAFETY: the slot's last frame is done, and the buffers of all ranges are live.
+        // SAFETY: the slot's last frame is complete, and the buffers of all ranges are live.
         unsafe { heap.flush(slot) };
 
-        // SAFETY: the pipeline was made with this layout, and is destroyed behind the frames.
+        // SAFETY: the pipeline was created with this layout, and is destroyed after the frames.
         unsafe { list.bind_pipeline(POINT, compute.pipeline, &layout) }?;
         list.bind_buffer(POINT, (0, 1, 0), &results, 0..2 * BYTES, StorageAccess::Write)?;
         let bind = |_: &ash::Device, commands| {
@@ -124,7 +124,7 @@ fn frames(context: &Context) -> Result<()> {
                 &Task { first: arrays.range.first(), factor, result, unused: 0 },
             )?;
             arrays.declare(&mut list)?;
-            // SAFETY: all that the shader uses is bound or declared.
+            // SAFETY: everything that the shader uses is bound or declared.
             unsafe { list.dispatch([1, 1, 1]) }?;
         }
         under_way

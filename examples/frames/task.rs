@@ -90,7 +90,7 @@ impl Arrays {
     /// Declares the accesses, because the list cannot see descriptors in the heap.
     pub(crate) fn declare(&self, list: &mut CommandList) -> Result<()> {
         let read = Use::storage_read(vk::PipelineStageFlags2::COMPUTE_SHADER);
-        // SAFETY: every queue of this example computes.
+        // SAFETY: every queue of this example supports compute.
         unsafe { list.use_buffer(&self.buffer, 0..2 * BYTES, read) }?;
         Ok(())
     }

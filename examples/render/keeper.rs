@@ -26,9 +26,9 @@ impl<'a> Keeper<'a> {
     /// # Safety
     /// The create-info is valid for the device.
     pub(crate) unsafe fn sampler(&self, info: &vk::SamplerCreateInfo<'_>) -> Result<vk::Sampler> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         let sampler = unsafe { self.context.device().create_sampler(info, None) }?;
-        // SAFETY: it is destroyed once, when the device is done with it.
+        // SAFETY: it is destroyed once, after the device has finished using it.
         self.keep(move |device| unsafe { device.destroy_sampler(sampler, None) });
         Ok(sampler)
     }
@@ -37,10 +37,10 @@ impl<'a> Keeper<'a> {
     /// The create-info is valid for the device.
     pub(crate) unsafe fn pipeline(&self, info: &vk::GraphicsPipelineCreateInfo<'_>) -> Result<vk::Pipeline> {
         let (device, none) = (self.context.device(), vk::PipelineCache::null());
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         let made = unsafe { device.create_graphics_pipelines(none, std::slice::from_ref(info), None) };
         let pipeline = made.map_err(|(_, error)| error)?[0];
-        // SAFETY: it is destroyed once, when the device is done with it.
+        // SAFETY: it is destroyed once, after the device has finished using it.
         self.keep(move |device| unsafe { device.destroy_pipeline(pipeline, None) });
         Ok(pipeline)
     }

@@ -70,7 +70,7 @@ fn render(context: &Context, output: &Output) -> Result<()> {
         tracking: Tracking::CALLER,
         ..context.allocator_info()
     };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&info) }?);
     // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
@@ -89,7 +89,7 @@ fn render(context: &Context, output: &Output) -> Result<()> {
         on_barriers: output.barriers.then(|| barriers.observer()),
         ..of
     };
-    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    // SAFETY: all handles belong to the context's device, which has these features enabled, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
     let scene = Scene::new();
     let world = World::new(&mut frames, &scene)?;

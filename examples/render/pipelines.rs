@@ -140,7 +140,7 @@ fn pipeline(
         .push_next(&mut rendering);
     // SAFETY: the layout matches the shaders' declarations, and the attachments have these formats.
     let made = unsafe { keeper.pipeline(&info) };
-    // SAFETY: a pipeline does not need its module any more.
+    // SAFETY: a pipeline does not need its module after its creation.
     unsafe { device.destroy_shader_module(module, None) };
     made
 }

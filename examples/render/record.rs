@@ -117,19 +117,19 @@ impl Frame<'_> {
         let size = vk::Extent3D { width: width.into(), height: height.into(), depth: 1 };
         let info = RenderingInfo::new(size, &colours, depth);
         self.list.set_viewport(info.area)?;
-        // SAFETY: the attachments are as large, and made for it.
+        // SAFETY: the attachments have this size and the required usage.
         unsafe { self.list.begin_rendering(&info) }?;
         Ok(true)
     }
 
     fn bind(&mut self, pipeline: vk::Pipeline, layout: &PipelineLayout) -> Result<()> {
-        // SAFETY: the renderer outlives the list, and has made them for one another.
+        // SAFETY: the renderer outlives the list, and created pipeline and layout for each other.
         Ok(unsafe { self.list.bind_pipeline(POINT, pipeline, layout) }?)
     }
 
     fn image(&mut self, set: u32, binding: u32, image: &Image) -> Result<()> {
         let (place, none) = ((set, binding, 0), vk::Sampler::null());
-        // SAFETY: the shader has an image of this kind there, and no sampler with it.
+        // SAFETY: the shader declares an image of this kind at this binding, without a sampler.
         Ok(unsafe { self.list.bind_image(POINT, place, image, None, none, StorageAccess::Read) }?)
     }
 
@@ -158,7 +158,7 @@ impl Frame<'_> {
             self.image(1, 2, normal)?;
             self.list.bind_vertex_buffer(0, &mesh.buffer, mesh.vertices_at)?;
             self.list.bind_index_buffer(&mesh.buffer, 0, true)?;
-            // SAFETY: there are so many indices, and all name vertices of the mesh.
+            // SAFETY: the buffer has this many indices, and all refer to vertices of the mesh.
             unsafe { self.list.draw_indexed(0..mesh.indices, 0, 0..1) }?;
         }
         Ok(())
@@ -167,7 +167,7 @@ impl Frame<'_> {
     /// Draws one triangle that covers the target.
     fn triangle(&mut self, pipeline: vk::Pipeline, layout: &PipelineLayout) -> Result<()> {
         self.bind(pipeline, layout)?;
-        // SAFETY: the shader makes the corners out of their numbers.
+        // SAFETY: the shader computes the corners from the vertex index.
         Ok(unsafe { self.list.draw(0..3, 0..1) }?)
     }
 

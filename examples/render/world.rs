@@ -76,7 +76,7 @@ fn image(frames: &Frames, list: &mut CommandList, texture: &Texture, format: vk:
     let (kind, texels) =
         if format == COLOUR { ("colour", &texture.colour) } else { ("normal", &texture.normal) };
     let name = format!("texture {}, {kind}", texture.name);
-    // SAFETY: every device has such images.
+    // SAFETY: every device supports such images.
     let image = unsafe { frames.create_image(&texture.image_info(format), &device_local(&name)) }?;
     list.upload_image(&image, &[ImageData::new(0, 0, texels)])?;
     list.generate_mips(&image)?;

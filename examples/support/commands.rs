@@ -37,7 +37,7 @@ impl Commands {
         unsafe { device.wait_for_fences(&[self.fence], true, PATIENCE_NS) }?;
         // SAFETY: the fence is signalled, so nothing uses it.
         unsafe { device.reset_fences(&[self.fence]) }?;
-        // SAFETY: the device is done with the command buffer.
+        // SAFETY: the device has completed the command buffer.
         unsafe { device.free_command_buffers(self.pool, &buffers) };
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Drop for Commands {
     fn drop(&mut self) {
         // SAFETY: every submission was waited for; a null fence is ignored.
         unsafe { self.device.destroy_fence(self.fence, None) };
-        // SAFETY: as above; the command buffers go with their pool.
+        // SAFETY: as above; the pool destroys its command buffers.
         unsafe { self.device.destroy_command_pool(self.pool, None) };
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn record_and_submit(
     unsafe { device.end_command_buffer(buffer) }?;
     let buffers = [buffer];
     let work = vk::SubmitInfo::default().command_buffers(&buffers);
-    // SAFETY: queue, command buffer and fence are of this device; the examples submit from one thread.
+    // SAFETY: queue, command buffer and fence belong to this device; the examples submit from one thread.
     unsafe { device.queue_submit(queue, &[work], fence) }?;
     Ok(())
 }

@@ -33,7 +33,7 @@ impl<'a> Compute<'a> {
     ) -> Result<Self> {
         let device = context.device();
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(set_layouts);
-        // SAFETY: the layouts are live, and of this device.
+        // SAFETY: the layouts are live, and belong to this device.
         let layout = unsafe { device.create_pipeline_layout(&info, None) }?;
         let mut compute = Self { context, layout, pipeline: vk::Pipeline::null() };
         let info = vk::ShaderModuleCreateInfo::default().code(code);
@@ -46,7 +46,7 @@ impl<'a> Compute<'a> {
         let info = [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(layout)];
         // SAFETY: the callers' layouts match their shaders' declarations.
         let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &info, None) };
-        // SAFETY: a pipeline does not need its module any more.
+        // SAFETY: a pipeline does not need its module after its creation.
         unsafe { device.destroy_shader_module(module, None) };
         compute.pipeline = made.map_err(|(_, error)| error)?[0];
         Ok(compute)
@@ -56,7 +56,7 @@ impl<'a> Compute<'a> {
 impl Drop for Compute<'_> {
     fn drop(&mut self) {
         let device = self.context.device();
-        // SAFETY: the examples wait for the device before they end; a null pipeline is nothing.
+        // SAFETY: the examples wait for the device before they end; a null pipeline is ignored.
         unsafe { device.destroy_pipeline(self.pipeline, None) };
         // SAFETY: as above.
         unsafe { device.destroy_pipeline_layout(self.layout, None) };

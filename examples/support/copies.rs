@@ -64,11 +64,11 @@ impl Resource {
         match (self, to) {
             (Self::Buffer { buffer: from, size }, Self::Buffer { buffer: to, .. }) => {
                 let all = [vk::BufferCopy::default().size(size)];
-                // SAFETY: both have so many bytes, and the usage for it.
+                // SAFETY: both have this many bytes, and the required usage.
                 unsafe { device.cmd_copy_buffer(commands, from, to, &all) };
             }
             (Self::Buffer { buffer, .. }, Self::Image { image, side }) => {
-                // SAFETY: the image is in the layout that is named, and the buffer has a texel for each of its own.
+                // SAFETY: the image is in the given layout, and the buffer is large enough for all its texels.
                 unsafe { device.cmd_copy_buffer_to_image(commands, buffer, image, WRITTEN, &texels(side)) };
             }
             (Self::Image { image, side }, Self::Buffer { buffer, .. }) => {
@@ -78,7 +78,7 @@ impl Resource {
             (Self::Image { image: from, side }, Self::Image { image: to, .. }) => {
                 let copy = vk::ImageCopy::default().src_subresource(layers).dst_subresource(layers);
                 let all = [copy.extent(extent(side))];
-                // SAFETY: both are as large, and in the layouts that are named.
+                // SAFETY: both have the same size, and are in the given layouts.
                 unsafe { device.cmd_copy_image(commands, from, READ, to, WRITTEN, &all) };
             }
         }

@@ -36,7 +36,7 @@ impl Features {
         version: u32,
         presents: bool,
     ) -> Result<Self, vk::Result> {
-        // SAFETY: the physical device is of this instance.
+        // SAFETY: the physical device belongs to this instance.
         let offered = unsafe { instance.enumerate_device_extension_properties(physical_device) }?;
         let has = |name: &CStr| {
             offered.iter().any(|offer| offer.extension_name_as_c_str().is_ok_and(|has| has == name))

@@ -71,7 +71,7 @@ impl Drop for Frames<'_> {
             // SAFETY: the device is idle.
             unsafe { device.destroy_fence(fence, None) };
         }
-        // SAFETY: the device is idle; the command buffers go with their pool.
+        // SAFETY: the device is idle; the pool destroys its command buffers.
         unsafe { device.destroy_command_pool(self.pool, None) };
     }
 }

@@ -27,7 +27,7 @@ struct Instance {
 
 impl Instance {
     fn new(validation: bool) -> Result<Self> {
-        // SAFETY: loading the Vulkan loader runs its initialisers, which are made for that.
+        // SAFETY: loading the Vulkan loader runs its initialisers, which are trusted.
         let entry = unsafe { ash::Entry::load() }.map_err(|error| format!("no Vulkan loader: {error}"))?;
         // SAFETY: the library is loaded.
         let version = unsafe { entry.try_enumerate_instance_version() }?.unwrap_or(vk::API_VERSION_1_0);
@@ -67,7 +67,7 @@ impl Instance {
         if validation {
             info = info.push_next(&mut creation).push_next(&mut more);
         }
-        // SAFETY: the create-info is valid, and all that it points to lives during the call.
+        // SAFETY: the create-info is valid, and everything that it points to lives during the call.
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|error| match error {
             vk::Result::ERROR_LAYER_NOT_PRESENT => "the Vulkan validation layer is not installed".to_owned(),
             error => format!("no Vulkan instance: {error}"),
@@ -85,7 +85,7 @@ impl Instance {
         let devices = unsafe { self.raw.enumerate_physical_devices() }?;
         let mut devices: Vec<_> = devices
             .into_iter()
-            // SAFETY: the physical device is of this instance.
+            // SAFETY: the physical device belongs to this instance.
             .map(|device| (device, unsafe { self.raw.get_physical_device_properties(device) }))
             .collect();
         if devices.is_empty() {
@@ -105,7 +105,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.messenger = None;
-        // SAFETY: the messenger is gone, and so is the device: `Device` drops it before its instance.
+        // SAFETY: messenger and device are destroyed: `Device` drops them before its instance.
         unsafe { self.raw.destroy_instance(None) };
     }
 }
@@ -155,7 +155,7 @@ impl Device {
         let (physical_device, properties) =
             instance.devices()?.into_iter().nth(index).ok_or("no such device")?;
         let api_version = instance.version.min(properties.api_version);
-        // SAFETY: the physical device is of this instance.
+        // SAFETY: the physical device belongs to this instance.
         let families = unsafe { instance.raw.get_physical_device_queue_family_properties(physical_device) };
         let works = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
         let family = families.iter().position(|family| family.queue_flags.intersects(works));
@@ -174,7 +174,7 @@ impl Device {
         let info =
             vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
         let info = features.chain(info);
-        // SAFETY: extensions, features and queue were all offered by the physical device.
+        // SAFETY: the physical device supports all these extensions and features, and the queue.
         let device = unsafe { instance.raw.create_device(physical_device, &info, None) }?;
         // SAFETY: the device was made with queue 0 of this family.
         let queue = unsafe { device.get_device_queue(queue_family_index, 0) };

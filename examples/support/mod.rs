@@ -244,7 +244,7 @@ impl Context {
 
     /// Returns true if the queue can bind pages of sparse buffers. The feature is enabled if the device has it.
     pub(crate) fn has_sparse_binding(&self) -> bool {
-        // SAFETY: the physical device is of this instance, which lives as long as `self`.
+        // SAFETY: the physical device belongs to this instance, which lives as long as `self`.
         let features = unsafe { self.instance.get_physical_device_features(self.physical_device) };
         // SAFETY: as above.
         let families =
@@ -261,12 +261,12 @@ impl Context {
     }
 
     pub(crate) fn properties(&self) -> vk::PhysicalDeviceProperties {
-        // SAFETY: the physical device is of this instance, which lives as long as `self`.
+        // SAFETY: the physical device belongs to this instance, which lives as long as `self`.
         unsafe { self.instance.get_physical_device_properties(self.physical_device) }
     }
 
     pub(crate) fn memory_properties(&self) -> vk::PhysicalDeviceMemoryProperties {
-        // SAFETY: the physical device is of this instance, which lives as long as `self`.
+        // SAFETY: the physical device belongs to this instance, which lives as long as `self`.
         unsafe { self.instance.get_physical_device_memory_properties(self.physical_device) }
     }
 

@@ -68,7 +68,7 @@ impl<'a> Kept<'a> {
             unsafe { self.allocator.free_memory(allocation) }?;
         }
         for pool in self.pools {
-            // SAFETY: the device is idle; whatever was in the pool is freed, which the answer shows.
+            // SAFETY: the device is idle; everything in the pool is freed, and the result is checked.
             let leaks = unsafe { self.allocator.destroy_pool(pool) }?;
             if let Some(leak) = leaks.first() {
                 return Err(format!("a pool still has {leak}").into());

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn tour(context: &Context) -> Result<()> {
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
     // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;

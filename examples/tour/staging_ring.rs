@@ -77,7 +77,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
         in_flight.push_back(frame);
         frames.submit(|device, commands| {
             for (buffer, copy) in &copies {
-                // SAFETY: the copy is inside both buffers, which live until the frame is waited for.
+                // SAFETY: the copy is inside both buffers, which live until the frame is complete.
                 unsafe { device.cmd_copy_buffer(commands, *buffer, target.0, &[*copy]) };
                 // Uploads may overlap, and the later one has to win.
                 crate::support::make_visible(device, commands);
@@ -119,7 +119,7 @@ fn read_back(kept: &Kept<'_>, buffer: vk::Buffer) -> Result<Vec<u8>> {
     };
     let back = kept.buffer(TARGET, vk::BufferUsageFlags::TRANSFER_DST, &info)?;
     kept.context.submit(|device, commands| {
-        // SAFETY: both buffers have as many bytes and the usage for it.
+        // SAFETY: both buffers have this many bytes and the required usage.
         unsafe {
             device.cmd_copy_buffer(commands, buffer, back.0, &[vk::BufferCopy::default().size(TARGET)])
         };

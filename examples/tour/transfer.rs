@@ -37,7 +37,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     kept.allocator.copy_to_allocation(&texels, &mut staged, 0)?;
     kept.context.submit(|device, commands| {
         let whole = [vk::BufferCopy::default().size(size)];
-        // SAFETY: both buffers have `size` bytes and the usage for it.
+        // SAFETY: both buffers have `size` bytes and the required usage.
         unsafe { device.cmd_copy_buffer(commands, staging, on_device.0, &whole) };
         make_visible(device, commands);
         through_image(device, commands, on_device.0, image.0, back.0);
@@ -74,7 +74,7 @@ fn through_image(
         )
         .image_extent(vk::Extent3D { width: SIDE, height: SIDE, depth: 1 })];
     change_use(device, commands, image, OVERWRITTEN, COPIED_TO);
-    // SAFETY: the image is in the layout that is named, and the buffer has a texel for each of its own.
+    // SAFETY: the image is in the given layout, and the buffer is large enough for all its texels.
     unsafe { device.cmd_copy_buffer_to_image(commands, from, image, COPIED_TO.0, &region) };
     change_use(device, commands, image, COPIED_TO, COPIED_FROM);
     // SAFETY: as above.

@@ -31,7 +31,7 @@ pub(crate) fn now() -> Tick {
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_time() -> Option<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock exists on every Linux, and `time` is there to be written.
+    // SAFETY: the clock exists on every Linux, and `time` is valid for writes.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     (failed == 0).then_some(time.tv_sec as f64 * 1e9 + time.tv_nsec as f64)
 }

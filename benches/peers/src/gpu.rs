@@ -392,9 +392,9 @@ impl Gpu {
                 _ => pointer(unsafe { lookup(handle, name.as_ptr()) }),
             }
         };
-        // SAFETY: each name is answered with the function of that name.
+        // SAFETY: the lookup returns the function of the given name.
         let instance = unsafe { ash::Instance::load_with(of_instance, handle) };
-        // SAFETY: the device is live, and of this instance.
+        // SAFETY: the device is live, and belongs to this instance.
         let device = unsafe { ash::Device::load(instance.fp_v1_0(), real_device.handle()) };
         Self { instance, device, physical_device, api_version, counters, owner }
     }
@@ -433,7 +433,7 @@ impl Gpu {
 
     /// Returns the driver's description.
     pub(crate) fn description(&self) -> String {
-        // SAFETY: the physical device is of this live instance.
+        // SAFETY: the physical device belongs to this live instance.
         let properties = unsafe { self.instance.get_physical_device_properties(self.physical_device) };
         let name = properties.device_name_as_c_str().map_or("unnamed".into(), CStr::to_string_lossy);
         format!("{name}, granularity {}", properties.limits.buffer_image_granularity)
@@ -441,7 +441,7 @@ impl Gpu {
 
     /// Returns heaps and memory types.
     pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
-        // SAFETY: the physical device is of this live instance.
+        // SAFETY: the physical device belongs to this live instance.
         unsafe { self.instance.get_physical_device_memory_properties(self.physical_device) }
     }
 
@@ -491,7 +491,7 @@ impl Drop for Gpu {
 
 fn system(index: usize) -> Result<System, String> {
     let said = |what: &str, error: &dyn fmt::Display| format!("{what}: {error}");
-    // SAFETY: the system's loader is one that can be trusted as far as any library of the system.
+    // SAFETY: the system's loader is trusted like any library of the system.
     let entry = unsafe { ash::Entry::load() }.map_err(|error| said("no Vulkan loader", &error))?;
     // SAFETY: the loader is loaded.
     let newest = unsafe { entry.try_enumerate_instance_version() }.ok().flatten();
@@ -510,7 +510,7 @@ fn system(index: usize) -> Result<System, String> {
     });
     match make_device(&instance, index) {
         Ok((physical_device, device)) => {
-            // SAFETY: the physical device is of this live instance.
+            // SAFETY: the physical device belongs to this live instance.
             let properties = unsafe { instance.get_physical_device_properties(physical_device) };
             let api_version = properties.api_version.min(version);
             Ok(System { entry, instance, physical_device, device, api_version })

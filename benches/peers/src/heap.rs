@@ -28,13 +28,13 @@ fn add(bytes: i64) {
     }
 }
 
-// SAFETY: everything is passed on to the system's allocator, and the counting allocates nothing.
+// SAFETY: everything is forwarded to the system's allocator, and the counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if ARMED.load(Ordering::Relaxed) {
             add(layout.size() as i64);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
         if ARMED.load(Ordering::Relaxed) {
             add(layout.size() as i64);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
         if ARMED.load(Ordering::Relaxed) {
             add(-(layout.size() as i64));
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -59,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
         if ARMED.load(Ordering::Relaxed) {
             add(size as i64 - layout.size() as i64);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -133,7 +133,7 @@ fn with_header(size: usize, align: usize) -> Option<(Layout, usize)> {
 /// # Safety
 /// The allocation came from [`callback_allocate`].
 unsafe fn header(piece: *mut u8) -> *mut Header {
-    // SAFETY: a header lies before each piece, and the pieces are aligned for it: `with_header`.
+    // SAFETY: a header precedes each allocation, and the alignment suits it: `with_header`.
     unsafe { piece.cast::<Header>().sub(1) }
 }
 
@@ -146,7 +146,7 @@ unsafe extern "system" fn callback_allocate(
     let Some((layout, offset)) = with_header(size, align) else {
         return std::ptr::null_mut();
     };
-    // SAFETY: the layout holds a header at least.
+    // SAFETY: the layout has space for a header.
     let start = unsafe { std::alloc::alloc(layout) };
     if start.is_null() {
         return std::ptr::null_mut();
@@ -155,9 +155,9 @@ unsafe extern "system" fn callback_allocate(
     add(-((layout.size() - size) as i64));
     // SAFETY: `offset` is within the layout.
     let piece = unsafe { start.add(offset) };
-    // SAFETY: this is how pieces are made.
+    // SAFETY: the allocation is preceded by a header, as `header` requires.
     let header = unsafe { header(piece) };
-    // SAFETY: within the memory that was allocated just now.
+    // SAFETY: within the memory that was allocated above.
     unsafe { header.write(Header { size, align }) };
     piece.cast()
 }
@@ -174,9 +174,9 @@ unsafe extern "system" fn callback_free(_: *mut c_void, piece: *mut c_void) {
         return;
     };
     add((layout.size() - size) as i64);
-    // SAFETY: the piece begins `offset` bytes behind the start.
+    // SAFETY: the allocation begins `offset` bytes after the start.
     let start = unsafe { piece.cast::<u8>().sub(offset) };
-    // SAFETY: allocated with this very layout.
+    // SAFETY: allocated with this layout.
     unsafe { std::alloc::dealloc(start, layout) };
 }
 
@@ -187,16 +187,16 @@ unsafe extern "system" fn callback_reallocate(
     align: usize,
     scope: vk::SystemAllocationScope,
 ) -> *mut c_void {
-    // SAFETY: the caller's own promise.
+    // SAFETY: guaranteed by the caller.
     let new = unsafe { callback_allocate(user, size, align, scope) };
     if !old.is_null() && !new.is_null() {
-        // SAFETY: a piece of these callbacks, as the caller promises.
+        // SAFETY: the caller passes an allocation of these callbacks.
         let header = unsafe { header(old.cast()) };
         // SAFETY: `callback_allocate` wrote it.
         let before = unsafe { header.read() };
-        // SAFETY: both are at least that long, and apart.
+        // SAFETY: both have at least this length, and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast::<u8>(), size.min(before.size)) };
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { callback_free(user, old) };
     }
     new

@@ -99,7 +99,7 @@ impl<T> Consumer<'_, T> {
         let value = unsafe { place.read() };
         self.head += 1;
         self.ring.head.0.store(self.head, Ordering::Release);
-        // SAFETY: filled, as above, and read only once, since `head` has gone on.
+        // SAFETY: filled, as above, and read only once, because `head` has advanced.
         Some(unsafe { value.assume_init() })
     }
 }

@@ -213,7 +213,7 @@ fn dedicated_schemes_name_their_resource() {
     assert!(memory.is_dedicated());
     // SAFETY: only the buffer is bound to it.
     let (handle, offset) = (unsafe { memory.memory() }, memory.offset());
-    // SAFETY: the memory is the buffer's own, and unused.
+    // SAFETY: the memory belongs to the buffer, and is unused.
     unsafe { gpu.device().bind_buffer_memory(buffer, handle, offset) }.unwrap();
     // SAFETY: the device never used it.
     unsafe { gpu.device().destroy_buffer(buffer, None) };
@@ -282,7 +282,7 @@ fn no_empty_block_stays_beside_others() {
             .map(|_| allocator.allocate(&desc("level", 3 << 20, MemoryLocation::GpuOnly)).unwrap())
             .collect();
         let blocks = |held: &[Allocation]| {
-            // SAFETY: the handles are compared, and nothing else is done with them.
+            // SAFETY: the handles are only compared.
             let mut memories: Vec<_> = held.iter().map(|it| unsafe { it.memory() }).collect();
             memories.sort_unstable();
             memories.dedup();

@@ -27,7 +27,7 @@ impl Allocator {
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> VkResult<vk::Buffer> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are kept apart.
+        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are synchronised.
         unsafe { self.as_sublet().create_aliasing_buffer(inner, offset, buffer_info) }
             .map_err(|error| not_created(&error))
     }
@@ -46,7 +46,7 @@ impl Allocator {
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> VkResult<vk::Image> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are kept apart.
+        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are synchronised.
         unsafe { self.as_sublet().create_aliasing_image(inner, offset, image_info) }
             .map_err(|error| not_created(&error))
     }

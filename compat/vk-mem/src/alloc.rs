@@ -145,7 +145,7 @@ pub trait Alloc {
             return Err(misused("the buffer is null"));
         }
         let info = sublet_info(self, create_info);
-        // SAFETY: 1: the buffer is of this device, and nothing is bound to it.
+        // SAFETY: 1: the buffer belongs to this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_buffer(buffer, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
         // SAFETY: 2: the user data matches the flags: see `Alloc`.
@@ -169,7 +169,7 @@ pub trait Alloc {
             return Err(misused("the image is null"));
         }
         let info = sublet_info(self, create_info);
-        // SAFETY: 1: the image is of this device, and nothing is bound to it.
+        // SAFETY: 1: the image belongs to this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_image(image, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
         // SAFETY: 2: the user data matches the flags: see `Alloc`.

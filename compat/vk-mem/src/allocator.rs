@@ -181,7 +181,7 @@ impl Allocator {
             let _ = misused("the allocation is still mapped");
         }
         while let Some(left) = allocation.map_count.checked_sub(1) {
-            // SAFETY: the mapping was counted when it was made, and the program has no use for the memory any more.
+            // SAFETY: the mapping was counted when it was made, and the program no longer uses the memory.
             if unsafe { self.inner.unmap_memory(&inner) }.is_err() {
                 // It belongs to another allocator and stays unchanged, or its pool and mappings are gone.
                 return Ok(inner);

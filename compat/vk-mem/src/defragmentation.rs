@@ -13,7 +13,7 @@ use crate::allocator::Allocator;
 use crate::refused::{misused, not_bound, not_created, not_mapped, refused};
 
 bitflags::bitflags! {
-    /// Selects the algorithm of a defragmentation. If several are set, the first counts; none means `ALGORITHM_BALANCED`.
+    /// Selects the algorithm of a defragmentation. The first of several counts; none means `ALGORITHM_BALANCED`.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DefragmentationFlags: u32 {
         /// Makes only moves that empty a block.
@@ -134,7 +134,8 @@ impl DefragmentationMove<'_> {
     /// 2. Unless the move is committed with [`Copy`](DefragmentationMoveOperation::Copy), the buffer is destroyed
     ///    before the pass ends.
     pub unsafe fn create_buffer(&self, buffer_info: &vk::BufferCreateInfo<'_>) -> VkResult<vk::Buffer> {
-        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the buffer goes before the pass ends.
+        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed before the
+        // pass ends.
         unsafe { self.planned()?.create_buffer(buffer_info) }.map_err(|error| not_created(&error))
     }
 
@@ -146,7 +147,8 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`create_buffer`](Self::create_buffer).
     pub unsafe fn create_image(&self, image_info: &vk::ImageCreateInfo<'_>) -> VkResult<vk::Image> {
-        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the image goes before the pass ends.
+        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed before the
+        // pass ends.
         unsafe { self.planned()?.create_image(image_info) }.map_err(|error| not_created(&error))
     }
 
@@ -159,8 +161,8 @@ impl DefragmentationMove<'_> {
     /// 1 and 2 of [`create_buffer`](Self::create_buffer), and
     /// 3. nothing is bound to the buffer.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> VkResult<()> {
-        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the buffer goes before the pass ends;
-        // 3: nothing is bound to it.
+        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed before the
+        // pass ends; 3: nothing is bound to it.
         unsafe { self.planned()?.bind_buffer_memory(buffer) }.map_err(|error| not_bound(&error))
     }
 
@@ -172,8 +174,8 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`bind_buffer_memory`](Self::bind_buffer_memory).
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> VkResult<()> {
-        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the image goes before the pass ends;
-        // 3: nothing is bound to it.
+        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed before the
+        // pass ends; 3: nothing is bound to it.
         unsafe { self.planned()?.bind_image_memory(image) }.map_err(|error| not_bound(&error))
     }
 
@@ -199,14 +201,14 @@ impl DefragmentationMove<'_> {
         let mappings = self.unmap(allocation);
         if self.operation == DefragmentationMoveOperation::Destroy {
             let inner = allocation.take()?;
-            // SAFETY: 1: the device is done with the old place. The program's mappings have ended.
+            // SAFETY: 1: the device has finished using the old place. The program's mappings have ended.
             return unsafe { planned.free(inner) }.map_err(|error| {
                 let why = error.error();
                 allocation.put_back(error.allocation);
                 misused(&why.to_string())
             });
         }
-        // SAFETY: 1: the device is done with the copy and with the old place. The program's mappings have ended.
+        // SAFETY: 1: the device has completed the copy and its use of the old place. The program's mappings have ended.
         let moved =
             unsafe { planned.complete(allocation.live_mut()?) }.map_err(|error| match error.error() {
                 sublet::MoveError::Map(error) => not_mapped(&error),
@@ -227,7 +229,7 @@ impl DefragmentationMove<'_> {
 
     fn map(&self, allocation: &mut Allocation, mappings: u32) -> VkResult<()> {
         for _ in 0..mappings {
-            // SAFETY: `unmap_memory` ends it, or the end of the allocation does.
+            // SAFETY: `unmap_memory` or the end of the allocation ends the mapping.
             unsafe { self.allocator.map_memory(allocation) }?;
         }
         Ok(())

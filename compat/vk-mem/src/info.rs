@@ -114,7 +114,7 @@ impl PoolCreateInfo<'_> {
             max_block_count: u32::try_from(self.max_block_count).unwrap_or(u32::MAX),
             priority: if has_priorities { self.priority } else { 0.5 },
             min_allocation_alignment: self.min_allocation_alignment,
-            // SAFETY: the caller's promise: the chain is valid for as long as the pool lives.
+            // SAFETY: guaranteed by the caller: the chain is valid while the pool lives.
             memory_allocate_next: unsafe { sublet::MemoryAllocateNext::new(self.memory_allocate_next) },
             ..sublet::PoolCreateInfo::new(self.memory_type_index)
         }

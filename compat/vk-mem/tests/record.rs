@@ -12,7 +12,7 @@ use vk_mem::{
 #[test]
 fn a_program_is_recorded_where_the_environment_says() {
     let path = std::env::temp_dir().join(format!("sublet-vk-mem-{}.trace", std::process::id()));
-    // SAFETY: it is the only test here, and no thread that looks at the environment was started.
+    // SAFETY: this is the only test here, and no thread that reads the environment was started.
     unsafe { std::env::set_var("SUBLET_TRACE", &path) };
     let gpu = Gpu::new(Profile::by_name("nvidia-rtx-5070-ti").unwrap());
     let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device());

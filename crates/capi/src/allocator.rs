@@ -202,7 +202,7 @@ impl Front {
                 unsafe { description.write(describe(slot)) };
             }
         }
-        // SAFETY: 2: it is valid for writes; functions of the interface check it for null.
+        // SAFETY: 2: it is valid for writes; exported functions check it for null.
         unsafe { handle.write(object) };
     }
 
@@ -233,7 +233,7 @@ impl Front {
     pub(super) unsafe fn set_user_data(&self, function: &'static str, handle: VmaAllocation, user_data: u64) {
         // SAFETY: C1, C2.
         let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
-        // SAFETY: C2: the copy takes the place of the allocation.
+        // SAFETY: C2: the copy replaces the allocation.
         let mut changed = unsafe { slot.copy() };
         changed.set_user_data(user_data);
         self.allocator.record(RecordedCall::SetUserData(&changed, user_data));
@@ -277,7 +277,7 @@ impl Front {
             // SAFETY: 2: no other call uses the handle.
             unsafe { slot.clean() };
         }
-        // SAFETY: 1: the device no longer uses the memory. The slot is given up just below, so that it is freed once.
+        // SAFETY: 1: the device no longer uses the memory. The slot is removed just below, so the memory is freed once.
         if let Err(error) = unsafe { self.allocator.free_in_place(allocation) } {
             foreign(function, &error);
         }
@@ -294,7 +294,7 @@ impl Front {
         }
         misused(function, "the allocation is still mapped");
         for _ in 0..count {
-            // SAFETY: each was counted when it was made, and the program has no use for the memory any more.
+            // SAFETY: each mapping was counted when it was made, and the program no longer uses the memory.
             let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
             if unmapped.is_err() {
                 // The pool is destroyed, and the mapping with it.
@@ -394,7 +394,7 @@ pub(super) unsafe fn memory_counts(
         let lookup = functions.get_instance_proc_addr?;
         // SAFETY: the instance is live and the name ends with a zero (VUID-vkGetInstanceProcAddr-pName-parameter).
         let found = unsafe { lookup(instance, NAME.as_ptr()) }?;
-        // SAFETY: that is the type of the function of that name.
+        // SAFETY: the function of this name has this type.
         Some(unsafe {
             std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetPhysicalDeviceMemoryProperties>(
                 found,

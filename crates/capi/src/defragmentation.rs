@@ -69,7 +69,7 @@ impl Front {
         wanted: AllocationId,
     ) -> Option<(VmaAllocation, Allocation)> {
         let look = |handle: VmaAllocation| {
-            // SAFETY: handles of the slab, freed ones perhaps.
+            // SAFETY: handles of this slab, which may be freed.
             let allocation = unsafe { self.slab.peek(handle) }?;
             (allocation.id() == wanted).then_some((handle, allocation))
         };
@@ -123,7 +123,7 @@ impl Front {
         let given_up = slot.is_some_and(Slot::is_given_up);
         if let Some(slot) = slot {
             while slot.count_unmap() {
-                // SAFETY: it was counted when it was made.
+                // SAFETY: the mapping was counted when it was made.
                 let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
             }
             // SAFETY: the pass has ended, so that nothing uses the slot any more.
@@ -183,7 +183,7 @@ impl Front {
                     freed
                 }
                 COPY => {
-                    // SAFETY: C2: the copy takes the place of the allocation, or is forgotten.
+                    // SAFETY: C2: the copy replaces the allocation, or is forgotten.
                     let mut allocation = unsafe { slot.copy() };
                     let moved = self.allocator.complete_move(&context.open, planned, &mut allocation, users);
                     if moved.is_ok() {

@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn nothing_is_read_or_written_where_there_is_nothing() {
-        // SAFETY: null, or a value of this function.
+        // SAFETY: null, or a result of this function.
         unsafe {
             assert_eq!(given::<u32>("test", std::ptr::null()), None);
         }

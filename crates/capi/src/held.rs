@@ -30,7 +30,7 @@ impl<V> Held<V> {
             misused(function, Self::STRANGER);
             return None;
         }
-        // SAFETY: `give` made the box, and its handle was among these once.
+        // SAFETY: `give` made the box, and only this call removed its handle from the set.
         Some(unsafe { Box::from_raw(handle) })
     }
 
@@ -40,7 +40,7 @@ impl<V> Held<V> {
     /// While the result is used, no other call destroys or changes the object (C2).
     pub(super) unsafe fn of<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a V> {
         let known = self.known(function, handle)?;
-        // SAFETY: `give` made the object, which was not taken back; C2: no other call changes or destroys it.
+        // SAFETY: `give` made the object, which is still in the set; C2: no other call changes or destroys it.
         Some(unsafe { &*known })
     }
 
@@ -50,7 +50,7 @@ impl<V> Held<V> {
     /// While the result is used, no other call uses the handle (C2).
     pub(super) unsafe fn of_mut<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a mut V> {
         let known = self.known(function, handle)?;
-        // SAFETY: `give` made the object, which was not taken back; C2: no other call uses it.
+        // SAFETY: `give` made the object, which is still in the set; C2: no other call uses it.
         Some(unsafe { &mut *known })
     }
 
@@ -64,7 +64,7 @@ impl<V> Held<V> {
 
     /// Removes and returns all objects.
     pub(super) fn take_all(&self) -> Vec<Box<V>> {
-        // SAFETY: `give` made the boxes, and none is among these any more.
+        // SAFETY: `give` made the boxes, and none is in the set any more.
         std::mem::take(&mut *self.0.lock())
             .into_iter()
             .map(|handle| unsafe { Box::from_raw(handle) })

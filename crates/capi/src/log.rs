@@ -207,7 +207,7 @@ impl Subscriber for Listener {
             Some(callback) if level <= LEVEL.load(Ordering::Relaxed) => {
                 // Control characters are escaped, so the text has no zero byte.
                 let text = CString::new(text).unwrap_or_default();
-                // SAFETY: the program has given the function for this; the text lives until it returns.
+                // SAFETY: the program provided the function for this purpose; the text lives until it returns.
                 unsafe { (callback.function)(level, text.as_ptr(), callback.user_data.0) };
             }
             None if level <= STANDARD_ERROR.load(Ordering::Relaxed) || asserted => {

@@ -26,7 +26,7 @@ pub(crate) struct Vulkan {
 
 impl Vulkan {
     pub(crate) fn open() -> Result<Self, Failure> {
-        // SAFETY: loading the Vulkan loader runs its initialisers, which are made for that.
+        // SAFETY: loading the Vulkan loader runs its initialisers, which are trusted.
         let entry = unsafe { ash::Entry::load() }.map_err(Failure::no_vulkan)?;
         // SAFETY: the library is loaded.
         let version = unsafe { entry.try_enumerate_instance_version() }.map_err(Failure::no_vulkan)?;
@@ -46,7 +46,7 @@ impl Vulkan {
             .flags(flags)
             .application_info(&application)
             .enabled_extension_names(&extensions);
-        // SAFETY: the create-info is valid, and all that it points to lives during the call.
+        // SAFETY: the create-info is valid, and everything that it points to lives during the call.
         let instance = unsafe { entry.create_instance(&info, None) }.map_err(Failure::no_vulkan)?;
         Ok(Self { _entry: entry, instance, version })
     }
@@ -143,7 +143,7 @@ impl<'a> Physical<'a> {
         }
         let mut budgets = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
         let mut memory = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budgets);
-        // SAFETY: I1; the device is of 1.1 at least and has the extension of the structure.
+        // SAFETY: I1; the device has at least 1.1, and supports the extension of the structure.
         unsafe { self.instance.get_physical_device_memory_properties2(self.handle, &mut memory) };
         let pairs = budgets.heap_budget.into_iter().zip(budgets.heap_usage);
         Ok(Some(pairs.map(|(budget, usage)| Budget { budget, usage }).collect()))
@@ -253,7 +253,7 @@ impl<'a> Physical<'a> {
             flags |= AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
             info = info.push_next(&mut addresses);
         }
-        // SAFETY: I1; extensions, features and the queue were all offered by the physical device.
+        // SAFETY: I1; the physical device supports all these extensions and features, and the queue.
         let device = unsafe { self.instance.create_device(self.handle, &info, None) }.map_err(refused)?;
         Ok(Opened { physical: self, device, flags })
     }
@@ -389,7 +389,7 @@ fn in_order(
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         if self.physical.gpu.is_none() {
-            // SAFETY: `on` has destroyed the allocators that it made, and nothing was submitted.
+            // SAFETY: `on` has destroyed its allocators, and nothing was submitted.
             unsafe { self.device.destroy_device(None) };
         }
     }

@@ -375,14 +375,14 @@ pub struct CommandBufferInheritanceDescriptorHeapInfoEXT {
 /// Defines structures with a type tag: `VK_STRUCTURE_TYPE_...`, numbered from the first of extension 136.
 macro_rules! tagged {
     ($($name:ident = $number:literal;)*) => {$(
-        // SAFETY: the registry's number of a structure that begins with `sType` and `pNext`.
+        // SAFETY: the number is the registry's, and the structure begins with `sType` and `pNext`.
         unsafe impl vk::TaggedStructure for $name {
             const STRUCTURE_TYPE: vk::StructureType = vk::StructureType::from_raw(1_000_135_000 + $number);
         }
 
         impl Default for $name {
             fn default() -> Self {
-                // SAFETY: numbers, flags, and pointers that may be NULL: zeroes are a value of each.
+                // SAFETY: numbers, flags, and nullable pointers: zero is valid for each.
                 let zeroes = unsafe { std::mem::MaybeUninit::<Self>::zeroed().assume_init() };
                 Self { s_type: <Self as vk::TaggedStructure>::STRUCTURE_TYPE, ..zeroes }
             }

@@ -74,7 +74,7 @@ fn shrink(found: Found) -> Found {
 /// allocations, and zero it again for each.
 fn keep_heap_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: the option is one that the C library has.
+    // SAFETY: the C library supports this option.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }

@@ -194,7 +194,7 @@ impl Side for SubletSide {
                 // SAFETY: the create-info is valid.
                 unsafe { device.create_buffer(&made.info(), None) }.map_err(driver).and_then(|made| {
                     buffer = made;
-                    // SAFETY: the buffer is the device's.
+                    // SAFETY: the buffer belongs to the device.
                     unsafe { self.allocator.allocate_memory_for_buffer(made, &info) }.map_err(of_allocation)
                 })
             }
@@ -203,7 +203,7 @@ impl Side for SubletSide {
                 // SAFETY: the create-info is valid.
                 unsafe { device.create_image(&made.info(), None) }.map_err(driver).and_then(|made| {
                     image = made;
-                    // SAFETY: the image is the device's.
+                    // SAFETY: the image belongs to the device.
                     unsafe { self.allocator.allocate_memory_for_image(made, &info) }.map_err(of_allocation)
                 })
             }
@@ -262,7 +262,7 @@ impl Side for SubletSide {
 
     fn unmap(&mut self, slot: usize) {
         let held = self.held[slot].as_mut().expect("the caller knows which slots are in use");
-        // SAFETY: it was mapped by `map`, whose guard was given up.
+        // SAFETY: `map` mapped it, and its guard was consumed.
         let unmapped = unsafe { self.allocator.unmap_memory(&held.allocation) };
         assert!(unmapped.is_ok(), "a mapped allocation was not unmapped");
         held.maps -= 1;

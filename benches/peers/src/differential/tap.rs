@@ -158,7 +158,7 @@ impl Tap {
             flush: core.flush_mapped_memory_ranges,
             invalidate: core.invalidate_mapped_memory_ranges,
             properties: gpu.instance().fp_v1_0().get_physical_device_properties,
-            // SAFETY: it is the function of that name.
+            // SAFETY: the function of this name has this type.
             memory2: unsafe {
                 transmute::<vk::PFN_vkVoidFunction, Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties2>>(
                     memory2,
@@ -238,7 +238,7 @@ impl Tap {
         let has_memory2 = self.0.borrow().real.memory2.is_some();
         macro_rules! found {
             ($pfn:ty, $($name:literal),*) => {
-                // SAFETY: it is the function of that name.
+                // SAFETY: the function of this name has this type.
                 unsafe { transmute::<vk::PFN_vkVoidFunction, Option<$pfn>>(lookup(gpu, &[$($name),*])) }
             };
         }
@@ -329,7 +329,7 @@ impl State {
 unsafe fn links(mut next: *const c_void) -> Vec<Link> {
     let mut links = Vec::new();
     while !next.is_null() {
-        // SAFETY: every structure of a chain begins so.
+        // SAFETY: every structure of a chain begins with these members.
         let base = unsafe { &*next.cast::<vk::BaseInStructure<'_>>() };
         links.push(match base.s_type {
             vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
@@ -429,7 +429,7 @@ unsafe fn log_ranges(
     ranges: *const vk::MappedMemoryRange<'_>,
     flushed: bool,
 ) {
-    // SAFETY: the caller's own promise.
+    // SAFETY: guaranteed by the caller.
     let ranges = unsafe { std::slice::from_raw_parts(ranges, count as usize) };
     with(device, |state| {
         state.log.ranges.extend(ranges.iter().map(|range| Range {
@@ -488,7 +488,7 @@ unsafe extern "system" fn memory2(
     // SAFETY: VUID-vkGetPhysicalDeviceMemoryProperties2-pMemoryProperties-parameter.
     let mut next = unsafe { (*out).p_next };
     while !next.is_null() {
-        // SAFETY: every structure of a chain begins so.
+        // SAFETY: every structure of a chain begins with these members.
         let base = unsafe { &*next.cast::<vk::BaseOutStructure<'_>>() };
         if base.s_type == vk::StructureType::PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT {
             let budget = next.cast::<vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_>>();

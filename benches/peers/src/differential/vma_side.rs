@@ -57,7 +57,7 @@ impl VmaSide {
             type_external_memory_handle_types: ptr::null(),
         };
         let mut allocator = ptr::null_mut();
-        // SAFETY: the create-info is complete, and the device lives as long as the allocator.
+        // SAFETY: the create-info is complete, and the device outlives the allocator.
         let made = unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) };
         assert_eq!(made, vk::Result::SUCCESS, "vmaCreateAllocator cannot fail");
         Self {
@@ -157,7 +157,7 @@ impl Side for VmaSide {
         let result = match *resource {
             Resource::Raw { size, alignment, bits } => {
                 let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: bits };
-                // SAFETY: the allocator is live, everything that is passed is valid; here and below.
+                // SAFETY: the allocator is live, and all arguments are valid; here and below.
                 unsafe { ffi::allocate_memory(allocator, &raw const requirements, info, to, none) }
             }
             Resource::Buffer { buffer: spec, min_alignment } => {
@@ -273,7 +273,7 @@ impl Side for VmaSide {
         let mut index = u32::MAX;
         let to = &raw mut index;
         checked(match *resource {
-            // SAFETY: the allocator is live, everything that is passed is valid; here and below.
+            // SAFETY: the allocator is live, and all arguments are valid; here and below.
             Resource::Raw { bits, .. } => unsafe {
                 ffi::find_memory_type_index(self.allocator, bits, info, to)
             },

@@ -50,12 +50,12 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
         _: AllocationFlags,
     ) -> Result<vk::DeviceMemory, OutOfMemory> {
         let info = vk::MemoryAllocateInfo::default().allocation_size(size).memory_type_index(memory_type);
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.allocate_memory(&info, None) }.map_err(out_of_memory)
     }
 
     unsafe fn deallocate_memory(&self, memory: vk::DeviceMemory) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.free_memory(memory, None) };
     }
 
@@ -66,13 +66,13 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
         size: u64,
     ) -> Result<NonNull<u8>, DeviceMapError> {
         let flags = vk::MemoryMapFlags::empty();
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         let mapped = unsafe { self.0.map_memory(*memory, offset, size, flags) };
         mapped.ok().and_then(|data| NonNull::new(data.cast())).ok_or(DeviceMapError::MapFailed)
     }
 
     unsafe fn unmap_memory(&self, memory: &mut vk::DeviceMemory) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.unmap_memory(*memory) };
     }
 
@@ -80,7 +80,7 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
         &self,
         all: &[MappedMemoryRange<'_, vk::DeviceMemory>],
     ) -> Result<(), OutOfMemory> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.invalidate_mapped_memory_ranges(&ranges(all)) }.map_err(out_of_memory)
     }
 
@@ -88,7 +88,7 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
         &self,
         all: &[MappedMemoryRange<'_, vk::DeviceMemory>],
     ) -> Result<(), OutOfMemory> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.flush_mapped_memory_ranges(&ranges(all)) }.map_err(out_of_memory)
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64)
         props: MemoryPropertyFlags::from_bits_truncate(kind.property_flags.as_raw() as u8),
     };
     let heap = |heap: &vk::MemoryHeap| MemoryHeap { size: heap.size };
-    // SAFETY: the physical device is of this live instance.
+    // SAFETY: the physical device belongs to this live instance.
     let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
     let limits = &properties.limits;
     let allocator = GpuAllocator::new(
@@ -136,7 +136,7 @@ impl GpuAlloc {
     fn memory(&mut self, size: u64, alignment: u64, types: u32) -> Option<Block> {
         let request =
             gpu_alloc::Request { size, align_mask: alignment - 1, usage: self.usage, memory_types: types };
-        // SAFETY: the device is the one whose properties it was made with.
+        // SAFETY: it was created with the properties of this device.
         let block = unsafe { self.allocator.alloc(&self.device, request) }.ok()?;
         self.live += 1;
         Some(block)
@@ -154,7 +154,7 @@ impl Peer for GpuAlloc {
     #[inline]
     fn free(&mut self, block: Block) {
         self.live -= 1;
-        // SAFETY: the block is this allocator's, and the device the one that it was made with.
+        // SAFETY: the block belongs to this allocator, which was created for this device.
         unsafe { self.allocator.dealloc(&self.device, block) };
     }
 
@@ -163,7 +163,7 @@ impl Peer for GpuAlloc {
     }
 
     fn finish(mut self) -> Result<(), String> {
-        // SAFETY: the device is the one that it was made with.
+        // SAFETY: it was created for this device.
         unsafe { self.allocator.cleanup(&self.device) };
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Creates for GpuAllocator {
             resource.destroy(&self.device);
             return None;
         };
-        // SAFETY: the memory is live as long as the resource.
+        // SAFETY: the memory lives as long as the resource.
         let memory = unsafe { allocation.memory() };
         if resource.bind(&self.device, memory, allocation.offset()) {
             return Some((resource, allocation));

@@ -30,7 +30,7 @@ pub(super) struct Held {
     alignment: usize,
 }
 
-// SAFETY: it is an address in memory that no thread owns.
+// SAFETY: it is an address of valid memory that no thread owns.
 unsafe impl Send for Held {}
 
 impl Rlsf {
@@ -42,10 +42,11 @@ impl Rlsf {
         }
         let size = capacity.min(MAX_CAPACITY) as usize;
         let layout = Layout::from_size_align(size, PAGE).map_err(|error| error.to_string())?;
-        // SAFETY: the layout is not empty. Past the counting allocator: this memory stands for a device's.
+        // SAFETY: the layout is not empty. `System` bypasses the counting allocator, because this memory stands for
+        // device memory.
         let memory = unsafe { System.alloc(layout) };
         let memory = NonNull::new(memory).ok_or("no memory for rlsf to divide")?;
-        // SAFETY: allocated just now for this peer alone, and freed after its last use.
+        // SAFETY: allocated only for this peer, and freed after its last use.
         let pool = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().cast::<MaybeUninit<u8>>(), size) };
         let mut tlsf = Tlsf::new();
         tlsf.insert_free_block(pool);

@@ -63,7 +63,7 @@ impl Sublet {
         if let Some(pool_info) = pool_info {
             let made = allocator.create_pool(&pool_info).map_err(|error| error.to_string())?;
             let made = Box::into_raw(Box::new(made));
-            // SAFETY: it lives until `finish`, which lets go of `info` first.
+            // SAFETY: it lives until `finish`, which drops `info` first.
             info = AllocationCreateInfo::in_pool(unsafe { &*made });
             pool = Some(made);
         }

@@ -137,8 +137,8 @@ pub struct MappedAllocationSlab<'a> {
     size: usize,
 }
 
-// SAFETY: the pointer is to so many mapped bytes of one allocation, which is borrowed mutably as long as this value
-// lives; the size is not above `isize::MAX`.
+// SAFETY: the pointer refers to this many mapped bytes of one allocation, which is borrowed mutably while this value
+// lives; the size is at most `isize::MAX`.
 unsafe impl presser::Slab for MappedAllocationSlab<'_> {
     fn base_ptr(&self) -> *const u8 {
         self.mapped_ptr

@@ -280,7 +280,7 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
         || std::env::temp_dir().join(format!("sublet-wgpu-{}.trace", std::process::id())),
         std::path::PathBuf::from,
     );
-    // SAFETY: it is the only test here, and no thread that looks at the environment was started yet.
+    // SAFETY: this is the only test here, and no thread that reads the environment was started yet.
     unsafe { std::env::set_var("SUBLET_TRACE", &path) };
     let subscriber = tracing_subscriber::registry().with(Count);
     tracing::subscriber::set_global_default(subscriber).expect("the first one");

@@ -35,7 +35,7 @@ macro_rules! aliasing {
             // SAFETY: C3.
             match unsafe { object.front.allocator.$create(allocation, offset, info) } {
                 Ok(made) => {
-                    // SAFETY: C3; it was checked for null.
+                    // SAFETY: C3; the pointer is not null.
                     unsafe { handle.write(made) };
                     vk::Result::SUCCESS
                 }

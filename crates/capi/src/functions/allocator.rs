@@ -137,7 +137,7 @@ exported! {
         match unsafe { make(info, place.as_mut_ptr()) } {
             Ok(object) => {
                 place.write(object);
-                // SAFETY: C3; it was checked for null.
+                // SAFETY: C3; the pointer is not null.
                 unsafe { allocator.write(Box::into_raw(place).cast()) };
                 vk::Result::SUCCESS
             }

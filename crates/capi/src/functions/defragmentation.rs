@@ -60,7 +60,7 @@ exported! {
             Ok(open) => {
                 let user_data = Pointer(info.break_callback_user_data);
                 let callback = info.break_callback.map(|callback| (callback, user_data));
-                // SAFETY: C3; it was checked for null.
+                // SAFETY: C3; the pointer is not null.
                 unsafe { context.write(object.contexts.give(ContextObject::new(open, callback))) };
                 vk::Result::SUCCESS
             }
@@ -108,7 +108,7 @@ exported! {
             misused(NAME, "pPassInfo must not be null");
             return vk::Result::ERROR_UNKNOWN;
         }
-        // SAFETY: C3; it was checked for null.
+        // SAFETY: C3; the pointer is not null.
         unsafe { pass.write(VmaDefragmentationPassMoveInfo { move_count: 0, moves: std::ptr::null_mut() }) };
         // SAFETY: C2.
         let Some(context) = (unsafe { object.contexts.of_mut(NAME, context) }) else {
@@ -123,7 +123,7 @@ exported! {
             move_count: narrow(moves.len()),
             moves: if moves.is_empty() { std::ptr::null_mut() } else { moves.as_mut_ptr() },
         };
-        // SAFETY: C3; it was checked for null.
+        // SAFETY: C3; the pointer is not null.
         unsafe { pass.write(told) };
         if told.move_count == 0 { vk::Result::SUCCESS } else { vk::Result::INCOMPLETE }
     }
@@ -144,7 +144,7 @@ exported! {
         // SAFETY: C3.
         let told = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {
             // The list may be the context's own, so it is copied before the context changes.
-            // SAFETY: C3: there are as many moves.
+            // SAFETY: C3: the list has this many moves.
             unsafe { std::slice::from_raw_parts(pass.moves, index(pass.move_count)) }.to_vec()
         });
         // SAFETY: C1 to C3.

@@ -213,7 +213,7 @@ exported! {
         if !slot.count_unmap() {
             return misused(NAME, "the allocation is not mapped");
         }
-        // SAFETY: the slot has counted a mapping that was not ended yet.
+        // SAFETY: the slot has counted a mapping that is still open.
         if let Err(error) = unsafe { object.front.allocator.unmap_memory(allocation) } {
             let _ = failed(NAME, &error);
         }

@@ -244,7 +244,7 @@ exported! {
             return vk::Result::SUCCESS;
         }
         if !allocations.is_null() {
-            // SAFETY: C3: there is room for as many handles.
+            // SAFETY: C3: the list has space for this many handles.
             unsafe { allocations.write_bytes(0, count) };
         }
         // SAFETY: C1, C3.
@@ -259,7 +259,7 @@ exported! {
             let description =
                 if descriptions.is_null() { descriptions } else { descriptions.wrapping_add(at) };
             let handle = allocations.wrapping_add(at);
-            // SAFETY: C1 to C3; the handle is one of the program's.
+            // SAFETY: C1 to C3; the handle belongs to the program.
             let result = unsafe { object.front.allocate(requirements, info, handle, description) };
             if result != vk::Result::SUCCESS {
                 for handle in (0..at).rev().map(|at| allocations.wrapping_add(at)) {

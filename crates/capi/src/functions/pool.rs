@@ -47,13 +47,13 @@ exported! {
             max_block_count: blocks(info.max_block_count),
             priority: if object.front.has_priorities { info.priority } else { 0.5 },
             min_allocation_alignment: info.min_allocation_alignment,
-            // SAFETY: C3: the chain is valid for as long as the pool lives.
+            // SAFETY: C3: the chain is valid while the pool lives.
             memory_allocate_next: unsafe { MemoryAllocateNext::new(info.memory_allocate_next) },
             ..PoolCreateInfo::new(info.memory_type_index)
         };
         match object.front.allocator.create_pool(&asked) {
             Ok(made) => {
-                // SAFETY: C3; it was checked for null.
+                // SAFETY: C3; the pointer is not null.
                 unsafe { pool.write(object.pools.give(PoolObject::new(made))) };
                 vk::Result::SUCCESS
             }
@@ -73,7 +73,7 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         let Some(pool) = object.pools.take(NAME, pool).map(|pool| pool.into_pool()) else { return };
-        // SAFETY: C3: the device no longer uses what is in the pool.
+        // SAFETY: C3: the device no longer uses anything in the pool.
         match unsafe { object.front.allocator.destroy_pool(pool) } {
             Ok(leaks) if leaks.is_empty() => {}
             Ok(leaks) => leaked(NAME, "pool", "allocations", widen(leaks.len())),

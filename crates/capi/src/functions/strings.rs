@@ -32,9 +32,9 @@ fn into_c(text: String) -> *mut c_char {
 unsafe fn free(text: *mut c_char) {
     if !text.is_null() {
         let bytes: *mut u8 = text.cast::<u8>().wrapping_sub(HEADER);
-        // SAFETY: `into_c` has written the length there.
+        // SAFETY: `into_c` wrote the length there.
         let length = usize::from_ne_bytes(unsafe { bytes.cast::<[u8; HEADER]>().read() });
-        // SAFETY: `into_c` made the box, of that length.
+        // SAFETY: `into_c` made the box with this length.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes, length)) });
     }
 }

@@ -60,7 +60,7 @@ exported! {
         let algorithm = if linear { Algorithm::Linear } else { Algorithm::Tlsf };
         match VirtualBlock::new(&VirtualBlockCreateInfo { size: info.size, algorithm }) {
             Ok(made) => {
-                // SAFETY: C3; it was checked for null.
+                // SAFETY: C3; the pointer is not null.
                 unsafe { block.write(Box::into_raw(Box::new(BlockObject { block: made }))) };
                 vk::Result::SUCCESS
             }

@@ -23,7 +23,7 @@ exported! {
         let Some(lookup) = loaded() else { return vk::Result::ERROR_INITIALIZATION_FAILED };
         // SAFETY: the instance is live and the name ends with a zero (VUID-vkGetInstanceProcAddr-pName-parameter).
         let found = unsafe { lookup(info.instance, c"vkGetDeviceProcAddr".as_ptr()) };
-        // SAFETY: that is the type of the function of that name.
+        // SAFETY: the function of this name has this type.
         let of_device = found.map(|found| unsafe {
             std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetDeviceProcAddr>(found)
         });
@@ -32,7 +32,7 @@ exported! {
             get_device_proc_addr: of_device,
             ..VmaVulkanFunctions::default()
         };
-        // SAFETY: C3; it was checked for null.
+        // SAFETY: C3; the pointer is not null.
         unsafe { answer(written, both) };
         vk::Result::SUCCESS
     }

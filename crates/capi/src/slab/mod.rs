@@ -66,7 +66,7 @@ const _: () = assert!(size_of::<Slot>() == 128, "a slot is two cache lines");
 // read without it by calls that got the handle, and the program promises not to free, rename or move an allocation
 // while another call uses it (C2 of the interface).
 unsafe impl Sync for Slot {}
-// SAFETY: nothing in it is bound to a thread; the pointers are to other slots of the slab, which live as long.
+// SAFETY: no field is bound to a thread; the pointers refer to slots of the slab, which live as long.
 unsafe impl Send for Slot {}
 
 impl fmt::Debug for Slot {
@@ -112,7 +112,7 @@ impl Slot {
         // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time:
         // the promise of `of`, from which every reference to a slot outside of this file is.
         let allocation = unsafe { &*self.allocation.get() };
-        // SAFETY: `of` has seen that the slot is used, and `insert` has put an allocation into it before it was.
+        // SAFETY: `of` checked that the slot is used, and `insert` stored an allocation before marking it as used.
         unsafe { allocation.assume_init_ref() }
     }
 
@@ -121,7 +121,7 @@ impl Slot {
     /// # Safety
     /// Only one of the two is used from now on.
     pub(super) unsafe fn copy(&self) -> Allocation {
-        // SAFETY: the value that is read needs no drop. It is no `Copy`, but the caller uses only one of the two.
+        // SAFETY: the copied value needs no drop. It is not `Copy`, but the caller uses only one of the two.
         unsafe { std::ptr::read(self.allocation()) }
     }
 
@@ -233,7 +233,7 @@ struct Free {
     chunks: Vec<Box<[Slot]>>,
 }
 
-// SAFETY: the pointers are to slots of the chunks beside them.
+// SAFETY: the pointers refer to slots of the same slab's chunks.
 unsafe impl Send for Free {}
 
 #[repr(align(128))]

@@ -91,7 +91,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     assert!(slot.map_count() == 0 && !slot.count_unmap());
     slot.count_map(std::ptr::without_provenance_mut(64));
     assert!(slot.count_unmap() && !slot.count_unmap() && slot.mapped().is_null());
-    // SAFETY: the copy takes the place of the allocation.
+    // SAFETY: the copy replaces the allocation.
     let mut changed = unsafe { slot.copy() };
     changed.set_user_data(3);
     // SAFETY: as above.
@@ -166,7 +166,7 @@ fn threads_free_what_others_have_made() {
         let mut in_list = 0;
         let mut next = free.head;
         while !next.is_null() {
-            // SAFETY: the list is of slots of the slab, and the lock is held.
+            // SAFETY: the list holds slots of the slab, and the lock is held.
             let slot = unsafe { &*next };
             in_list += 1;
             // SAFETY: as above.

@@ -43,7 +43,7 @@ impl Program {
             preferred_large_heap_block_size: 16 * MIB,
             ..AllocatorCreateInfo::for_gpu(&gpu)
         };
-        // SAFETY: the GPU goes after the allocator.
+        // SAFETY: the GPU outlives the allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let random = fastrand::Rng::with_seed(7);
         let (pools, buffers, images, held) = Default::default();

@@ -8,7 +8,7 @@ use sublet_report::{Page, Snapshot};
 #[test]
 fn leaks_have_their_user_data_as_text() {
     let gpu = Gpu::new(Profile::by_name("nvidia-rtx-5070-ti").unwrap());
-    // SAFETY: the GPU goes after the allocator.
+    // SAFETY: the GPU outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let needs = ash::vk::MemoryRequirements { size: 70_000, alignment: 256, memory_type_bits: !0 };
     let _lost = allocator.allocate_memory(&needs, &Default::default()).unwrap();

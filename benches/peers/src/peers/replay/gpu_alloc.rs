@@ -33,7 +33,7 @@ impl Player {
 
     fn map_block(&self, held: &mut Held) -> Option<NonNull<u8>> {
         let size = held.block.size() as usize;
-        // SAFETY: the block is of this device.
+        // SAFETY: the block belongs to this device.
         unsafe { held.block.map(&self.device, 0, size) }.ok()
     }
 }
@@ -56,7 +56,7 @@ impl Plays for Player {
             memory_types: 1 << ask.memory_type,
         };
         let block = if ask.dedicated {
-            // SAFETY: the device is the one whose properties it was made with.
+            // SAFETY: it was created with the properties of this device.
             unsafe { self.allocator.alloc_with_dedicated(&self.device, request, Dedicated::Required) }
         } else {
             // SAFETY: as above.
@@ -74,11 +74,11 @@ impl Plays for Player {
     #[inline]
     fn free(&mut self, mut held: Held) {
         if held.mappings > 0 {
-            // SAFETY: the block is of this device.
+            // SAFETY: the block belongs to this device.
             unsafe { held.block.unmap(&self.device) };
         }
         self.live -= 1;
-        // SAFETY: the block is this allocator's, and the device the one that it was made with.
+        // SAFETY: the block belongs to this allocator, which was created for this device.
         unsafe { self.allocator.dealloc(&self.device, held.block) };
     }
 
@@ -97,13 +97,13 @@ impl Plays for Player {
     fn unmap(&mut self, held: &mut Held) {
         held.mappings -= 1;
         if held.mappings == 0 {
-            // SAFETY: the block is of this device.
+            // SAFETY: the block belongs to this device.
             unsafe { held.block.unmap(&self.device) };
         }
     }
 
     fn finish(mut self) -> Result<(), String> {
-        // SAFETY: the device is the one that it was made with.
+        // SAFETY: it was created for this device.
         unsafe { self.allocator.cleanup(&self.device) };
         if self.live == 0 { Ok(()) } else { Err(format!("gpu-alloc still has {} allocations", self.live)) }
     }

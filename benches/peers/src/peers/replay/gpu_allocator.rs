@@ -87,7 +87,7 @@ macro_rules! player {
                 }
 
                 fn place(&self, allocation: &Allocation) -> MemoryOffset {
-                    // SAFETY: it is only looked at.
+                    // SAFETY: it is only read.
                     let memory = unsafe { allocation.memory() };
                     MemoryOffset { memory, offset: allocation.offset() }
                 }

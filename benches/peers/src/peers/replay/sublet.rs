@@ -72,7 +72,7 @@ impl Plays for Player {
 
     fn destroy_pool(&mut self, number: u32) {
         if let Some(pool) = self.pools[number as usize].take() {
-            // SAFETY: the script has freed all that was in it.
+            // SAFETY: the script has freed everything in it.
             let leaks = unsafe { self.allocator.destroy_pool(pool) };
             assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "the pool was not empty");
         }

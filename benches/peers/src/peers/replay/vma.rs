@@ -40,19 +40,19 @@ impl Plays for Player {
         info.flags = ask.flags().bits();
         let mut allocation = ptr::null_mut();
         let (info, to, none) = (&raw const info, &raw mut allocation, ptr::null_mut());
-        // SAFETY: the allocator is live, everything that is passed is valid.
+        // SAFETY: the allocator is live, and all arguments are valid.
         let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
         (result == vk::Result::SUCCESS).then_some(allocation)
     }
 
     #[inline]
     fn free(&mut self, allocation: ffi::Allocation) {
-        // SAFETY: the allocation is this allocator's, and no device uses it.
+        // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, allocation) };
     }
 
     fn place(&self, allocation: &ffi::Allocation) -> MemoryOffset {
-        // SAFETY: the allocator is live, the allocation is its own.
+        // SAFETY: the allocator is live, and the allocation belongs to it.
         let info = unsafe { details(self.allocator, *allocation) }.allocation_info;
         MemoryOffset { memory: info.device_memory, offset: info.offset }
     }
@@ -60,7 +60,7 @@ impl Plays for Player {
     #[inline]
     fn map(&mut self, allocation: &mut ffi::Allocation) -> bool {
         let mut data = ptr::null_mut();
-        // SAFETY: the allocation is this allocator's.
+        // SAFETY: the allocation belongs to this allocator.
         let result = unsafe { ffi::map_memory(self.allocator, *allocation, &raw mut data) };
         result == vk::Result::SUCCESS
     }
@@ -96,7 +96,7 @@ impl Plays for Player {
     fn destroy_pool(&mut self, number: u32) {
         let pool = std::mem::replace(&mut self.pools[number as usize], ptr::null_mut());
         if !pool.is_null() {
-            // SAFETY: the script has freed all that was in it.
+            // SAFETY: the script has freed everything in it.
             unsafe { ffi::destroy_pool(self.allocator, pool) };
         }
     }

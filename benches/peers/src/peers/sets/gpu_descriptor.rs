@@ -75,7 +75,7 @@ impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::Descripto
 
     unsafe fn destroy_descriptor_pool(&self, pool: vk::DescriptorPool) {
         count_pool(-1);
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.destroy_descriptor_pool(pool, None) };
     }
 
@@ -87,7 +87,7 @@ impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::Descripto
     ) -> Result<(), DeviceAllocationError> {
         let layouts: Vec<_> = layouts.copied().collect();
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(*pool).set_layouts(&layouts);
-        // SAFETY: the caller's own promise.
+        // SAFETY: guaranteed by the caller.
         let made = unsafe { self.0.allocate_descriptor_sets(&info) };
         let made = made.map_err(|error| match error {
             vk::Result::ERROR_OUT_OF_HOST_MEMORY => DeviceAllocationError::OutOfHostMemory,
@@ -105,7 +105,7 @@ impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::Descripto
         sets: impl Iterator<Item = vk::DescriptorSet>,
     ) {
         let sets: Vec<_> = sets.collect();
-        // SAFETY: the caller's own promise. The call has no failures.
+        // SAFETY: guaranteed by the caller. The call cannot fail.
         let _ = unsafe { self.0.free_descriptor_sets(*pool, &sets) };
     }
 }

@@ -75,7 +75,7 @@ impl FramePeer for RawFrames<'_> {
     fn begin(&mut self) {
         self.now = (self.now + 1) % IN_FLIGHT;
         let none = vk::DescriptorPoolResetFlags::empty();
-        // SAFETY: the pool is live, and nothing was ever submitted with its sets. The call has no failures.
+        // SAFETY: the pool is live, and nothing was ever submitted with its sets. The call cannot fail.
         let _ = unsafe { self.layouts.gpu().device().reset_descriptor_pool(self.pools[self.now], none) };
     }
 

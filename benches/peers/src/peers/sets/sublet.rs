@@ -61,7 +61,7 @@ impl SetPeer for Persistent<'_> {
     }
 
     fn free(&mut self, set: DescriptorSet) {
-        // SAFETY: nothing was ever submitted. The set is this allocator's.
+        // SAFETY: nothing was ever submitted. The set belongs to this allocator.
         let _ = unsafe { self.sets.free(set) };
     }
 

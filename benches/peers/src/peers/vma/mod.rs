@@ -145,7 +145,7 @@ pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocat
     let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
     // SAFETY: the caller's promise.
     unsafe { ffi::allocation_info2(allocator, allocation, found.as_mut_ptr()) };
-    // SAFETY: it was filled just now.
+    // SAFETY: it was filled above.
     unsafe { found.assume_init() }
 }
 
@@ -217,14 +217,14 @@ impl Vma {
         };
         let mut allocation = ptr::null_mut();
         let (info, to, none) = (&raw const self.info, &raw mut allocation, ptr::null_mut());
-        // SAFETY: the allocator is live, everything that is passed is valid.
+        // SAFETY: the allocator is live, and all arguments are valid.
         let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
         (result == vk::Result::SUCCESS).then_some(Held(allocation))
     }
 
     #[inline]
     fn give_back(&self, held: Held) {
-        // SAFETY: the allocation is this allocator's, and no device uses it.
+        // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, held.0) };
     }
 
@@ -276,13 +276,13 @@ impl Creates for Vma {
         let (result, resource) = if request.kind == Kind::Image {
             let (from, mut image) = (super::image_info(request), vk::Image::null());
             let (from, to) = (&raw const from, &raw mut image);
-            // SAFETY: the allocator is live, everything that is passed is valid.
+            // SAFETY: the allocator is live, and all arguments are valid.
             let result = unsafe { ffi::create_image(self.allocator, from, info, to, memory, none) };
             (result, Resource::Image(image))
         } else {
             let (from, mut buffer) = (super::buffer_info(request), vk::Buffer::null());
             let (from, to) = (&raw const from, &raw mut buffer);
-            // SAFETY: the allocator is live, everything that is passed is valid.
+            // SAFETY: the allocator is live, and all arguments are valid.
             let result = unsafe { ffi::create_buffer(self.allocator, from, info, to, memory, none) };
             (result, Resource::Buffer(buffer))
         };
@@ -292,7 +292,7 @@ impl Creates for Vma {
     #[inline]
     fn destroy(&mut self, resource: Resource, held: Held) {
         match resource {
-            // SAFETY: both are this allocator's, and no device uses them.
+            // SAFETY: both belong to this allocator, and no device uses them.
             Resource::Buffer(buffer) => unsafe { ffi::destroy_buffer(self.allocator, buffer, held.0) },
             // SAFETY: as above.
             Resource::Image(image) => unsafe { ffi::destroy_image(self.allocator, image, held.0) },
@@ -372,7 +372,7 @@ impl Peer for VmaVirtual {
 
     #[inline]
     fn free(&mut self, allocation: Virtual) {
-        // SAFETY: it is this block's.
+        // SAFETY: it belongs to this block.
         unsafe { ffi::virtual_free(self.block, allocation.0) };
     }
 
