@@ -1,9 +1,8 @@
 //! A Vulkan driver in Rust, in process, on host memory: to test memory code with no GPU.
 //!
-//! A [`Gpu`] is an instance, a device and a queue of a GPU that is not there. Its objects are ash's own, and every call
-//! goes through a C function pointer from `vkGetInstanceProcAddr`, as with any driver: the code under test does not
-//! know. It poses as one of the real GPUs of [`profiles`], with that GPU's heaps, memory types, limits and
-//! requirements.
+//! A [`Gpu`] is an instance, a device and a queue of a simulated GPU. Its objects are ash's own, and every call goes
+//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver. It poses as one of the real GPUs of
+//! [`profiles`], with that GPU's heaps, memory types, limits and requirements.
 //!
 //! # What it does
 //!
@@ -44,8 +43,8 @@
 //! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for
 //!   what submissions still use. Pools refuse as the profile's driver does, which may be never:
 //!   [`DescriptorPoolPolicy`]; what a driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known
-//!   faults of drivers can be switched on, [`DescriptorQuirk`]. Tests can read the contents of sets and the
-//!   bindings of command buffers: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//!   faults of drivers can be switched on, [`DescriptorQuirk`]. Tests can read the contents of sets and the bindings of
+//!   command buffers: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
 //! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
 //!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
 //!   are known again, so that one that was overwritten or never written is not taken for another.
@@ -57,25 +56,24 @@
 //!   loaded, stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
 //! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in
 //!   its place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants,
-//!   device addresses. Descriptors are checked when a shader reads them, see [`Kernel`]. A draw has vertices, indices and
-//!   attachments besides, see [`KernelDraw`], and no rasterizer.
+//!   device addresses. Descriptors are checked when a shader reads them, see [`Kernel`]. A draw has vertices, indices
+//!   and attachments besides, see [`KernelDraw`], and no rasterizer.
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
-//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, blit,
-//!   resolve, indirect dispatch, of attachments, of a draw's commands, indices and vertices, and of a [`Kernel`]'s
-//!   buffers and images is compared with those before it, by bytes of buffers and by subresources and areas of images
-//!   (a shader's by subresources). Barriers and events of either interface, the dependencies of render passes,
-//!   semaphores and their stages, and waits of the host order them, also across command buffers, submissions and
-//!   queues. Two that nothing orders as it should are reported under the layers' names
-//!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with
-//!   both calls, what they share, and what is missing: a semaphore, an execution dependency, an availability or a
-//!   visibility. Between families of queues, so is what a family uses and another one owns, or acquires and nobody has
-//!   released alike. The validation layer agrees on a common list of programs. A shader's access is what its closure
-//!   reads and writes, and not what its descriptors allow. Not seen is what shaders reach by address, in descriptor
-//!   heaps or inline, the descriptors themselves, the host's own reads and writes, and images that share memory with
-//!   something else.
-//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
+//! - **Hazards**, if [`GpuBuilder::hazards`] asks for it. Each access is compared with those before it. Accesses are
+//!   those of copies, fills, updates, clears, blits, resolves, indirect dispatches, attachments, of a draw's commands,
+//!   indices and vertices, and of a [`Kernel`]'s buffers and images. Buffers are compared by bytes, images by
+//!   subresources and areas, and images in shaders by subresources. Barriers and events of either interface, the
+//!   dependencies of render passes, semaphores with their stages, and waits of the host order accesses, also across
+//!   command buffers, submissions and queues. Two unordered accesses are reported under the layers' names
+//!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues). A
+//!   report has both calls, the shared part, and the missing link: a semaphore, an execution dependency, an
+//!   availability or a visibility. The ownership of queue families is checked too. The validation layer agrees on a
+//!   common list of programs. The access of a shader is what its closure reads and writes, and not what its descriptors
+//!   allow. These accesses are not seen: by address, in descriptor heaps, inline, to the descriptors themselves, by the
+//!   host, and to images that share memory with another resource.
+//! - **Ordered faults**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
 //!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
 //!

@@ -18,14 +18,17 @@ pub(crate) fn minor(minor: u32) -> u32 {
     if minor == ENVIRONMENT { environment_minor() } else { minor.min(NEWEST_MINOR) }
 }
 
-/// The environment variable that chooses the profile of [`get_instance_proc_addr`](crate::get_instance_proc_addr).
+/// The environment variable that chooses the profile of
+/// [`get_instance_proc_addr`](crate::get_instance_proc_addr).
 pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
 
-/// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`](crate::get_instance_proc_addr): `1.0` to `1.4`.
+/// The environment variable that chooses the version of Vulkan of
+/// [`get_instance_proc_addr`](crate::get_instance_proc_addr): `1.0` to `1.4`.
 pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
 
-/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`](crate::get_instance_proc_addr) takes for the bytes of
-/// device memory, in MiB: see [`GpuBuilder::memory_limit`](crate::GpuBuilder::memory_limit). Without it, it is half of [`host_memory`](crate::host_memory).
+/// The environment variable with the most host memory that the bytes of device memory may take, in MiB: see
+/// [`GpuBuilder::memory_limit`](crate::GpuBuilder::memory_limit). It is for GPUs of
+/// [`get_instance_proc_addr`](crate::get_instance_proc_addr). By default it is half of [`host_memory`].
 pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
 
 /// The profile that the environment names, or what is wrong with that name.

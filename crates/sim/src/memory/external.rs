@@ -144,9 +144,9 @@ mod descriptors {
 
     /// # Safety
     ///
-    /// As for [`crate::close`].
+    /// As for [`super::close`].
     pub(crate) unsafe fn close(fd: c_int) {
-        // SAFETY: the promise of `crate::close`: `fd` is the driver's.
+        // SAFETY: the promise of `close`: `fd` is the driver's.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 }

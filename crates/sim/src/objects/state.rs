@@ -43,7 +43,7 @@ pub(crate) struct Hub {
     /// A part of every handle, so that handles of two GPUs always differ.
     pub(crate) id: u64,
     pub(crate) profile: &'static Profile,
-    /// Minor version of the instance, see [`minor`].
+    /// Minor version of the instance, see `driver::environment`.
     pub(crate) instance_minor: u32,
     /// Minor version of the physical device.
     pub(crate) device_minor: u32,

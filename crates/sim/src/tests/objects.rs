@@ -329,6 +329,30 @@ fn each_entry_point_has_one_place_and_its_names_are_its_own() {
     assert_eq!(names.len(), count);
 }
 
+/// A call is counted under the first name of its function. The names are in the source as arguments: `, "vkName", `.
+#[test]
+fn calls_have_the_first_name_of_their_function() {
+    fn check(folder: &std::path::Path) -> usize {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let each = paths.filter(|path| !path.ends_with("tests")).map(|path| {
+            if path.is_dir() {
+                return check(&path);
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let names = text.split(", \"vk").skip(1).filter_map(|rest| rest.split_once("\", "));
+            let names = names.filter(|(name, _)| name.chars().all(char::is_alphanumeric));
+            names
+                .map(|(name, _)| {
+                    assert_eq!(crate::driver::find(&format!("vk{name}")).unwrap().name()[2..], *name)
+                })
+                .count()
+        });
+        each.sum()
+    }
+    let seen = check(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(seen > 150, "only {seen} calls were found");
+}
+
 /// File descriptors are of unix: elsewhere the simulated device exports nothing.
 #[cfg(unix)]
 #[test]

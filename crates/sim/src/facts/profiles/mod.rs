@@ -381,7 +381,7 @@ pub(crate) const MAX_STORAGE_BUFFER_RANGE: u32 = 1 << 30;
 /// `maxComputeWorkGroupCount`, in each direction.
 pub(crate) const MAX_GROUPS: u32 = 65535;
 
-/// The profile of [`get_instance_proc_addr`] if the environment chooses none.
+/// The profile of [`get_instance_proc_addr`](crate::get_instance_proc_addr) if the environment chooses none.
 pub const DEFAULT_PROFILE: &str = "lavapipe";
 
 pub(crate) fn default_profile() -> &'static Profile {

@@ -201,7 +201,7 @@ pub(crate) enum Command {
         offset: u64,
         kind: vk::IndexType,
     },
-    /// Sets what pipelines leave to commands: the place of it in [`DYNAMIC`].
+    /// Sets what pipelines leave to commands: the place of it in [`DYNAMIC`](crate::objects::pipelines::DYNAMIC).
     Set(usize),
     /// Begins a label, or ends the last one.
     Label(bool),

@@ -52,8 +52,8 @@ impl SetPlaces {
     }
 
     /// Vulkan leaves the order to the driver. This one goes backwards, so that a program cannot rely on the order of
-    /// the binding numbers. It keeps bytes of its own at the start, so that a program cannot rely on a first offset of 0. A
-    /// binding with a variable count is the last, as Vulkan demands.
+    /// the binding numbers. It keeps bytes of its own at the start, so that a program cannot rely on a first offset of 0.
+    /// A binding with a variable count is the last, as Vulkan demands.
     pub(crate) fn new(limits: &DescriptorBufferLimits, bindings: &[BindingShape]) -> Self {
         let mut ordered = bindings.to_vec();
         ordered.sort_unstable_by_key(|shape| (shape.variable, std::cmp::Reverse(shape.binding)));

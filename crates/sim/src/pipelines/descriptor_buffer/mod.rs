@@ -1,11 +1,10 @@
 //! `VK_EXT_descriptor_buffer`: descriptors as bytes that the program places itself.
 //!
-//! - [`get`]: the bytes of one descriptor; [`table`]: what they are.
-//! - [`layout`]: where the bindings of a set lie.
-//! - [`bind`]: descriptor buffers and offsets of sets in command buffers. Shaders look descriptors up when they run,
-//!   see `kernel`.
+//! - [`get`]: the bytes of one descriptor. `objects::descriptor_table` has their meaning.
+//! - [`layout`]: the positions of a set's bindings.
+//! - [`find`]: the descriptors that shaders find. `commands::descriptor_buffers` binds.
 //!
-//! Every driver has its own sizes, see [`DescriptorBufferLimits`].
+//! Every driver has its own sizes, see [`DescriptorBufferLimits`](crate::profiles::DescriptorBufferLimits).
 
 pub(crate) mod find;
 pub(crate) mod get;

@@ -1,10 +1,8 @@
 //! `VK_EXT_descriptor_heap`: one heap of resources and one of samplers, of bytes that the program places itself.
 //!
-//! - [`ffi`]: the structures, which `ash` does not have yet.
-//! - [`mod@write`]: the bytes of descriptors. [`bind`]: heaps and push data in command buffers.
-//! - [`mapping`]: where shaders with sets and bindings find their descriptors. [`find`]: what is there.
+//! - [`mod@write`]: the bytes of descriptors. `commands::heaps` binds heaps, and pushes data.
+//! - [`mapping`]: the heap mappings of shaders with sets and bindings. [`find`]: the descriptors behind them.
 
-use crate::facts::ffi;
 pub(crate) mod find;
 pub(crate) mod mapping;
 #[cfg(test)]
@@ -13,6 +11,7 @@ pub(crate) mod write;
 
 use ash::vk;
 
+use crate::facts::ffi;
 use crate::objects::entry::{entries, on_physical_device};
 use crate::objects::state::Hub;
 

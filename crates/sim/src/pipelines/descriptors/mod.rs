@@ -2,7 +2,7 @@
 //!
 //! The contents of a set are kept by binding and array element, and only for written elements: a layout of a million
 //! descriptors costs nothing until a program writes them. The driver that the GPU poses as decides when a pool refuses,
-//! see [`DescriptorPoolPolicy`].
+//! see [`DescriptorPoolPolicy`](crate::DescriptorPoolPolicy).
 //!
 //! `objects::commands::bindings` has the bindings of command buffers.
 
