@@ -1,4 +1,4 @@
-//! The tour: memory of every kind, sublet on one device.
+//! A tour of all kinds of memory on one device.
 //!
 //! ```text
 //! cargo run --release --example tour                              a driver's device, else a simulated one

@@ -19,9 +19,9 @@ pub(crate) struct Ring<T> {
     tail: Line<AtomicUsize>,
 }
 
-// SAFETY: there is one producer and one consumer, see `ends`; a place is the producer's until `tail` has passed it, and
-// the consumer's until `head` has, and both are stored with Release and loaded with Acquire. So a `T` moves between
-// threads, and is never shared.
+// SAFETY: there is one producer and one consumer, see `ends`. A place belongs to the producer until `tail` passes it,
+// and then to the consumer until `head` does. Both are stored with Release and loaded with Acquire. A `T` therefore
+// moves between threads, and is never shared.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {

@@ -134,8 +134,8 @@ impl DefragmentationMove<'_> {
     /// 2. Unless the move is committed with [`Copy`](DefragmentationMoveOperation::Copy), the buffer is destroyed
     ///    before the pass ends.
     pub unsafe fn create_buffer(&self, buffer_info: &vk::BufferCreateInfo<'_>) -> VkResult<vk::Buffer> {
-        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed before the
-        // pass ends.
+        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed
+        // before the pass ends.
         unsafe { self.planned()?.create_buffer(buffer_info) }.map_err(|error| not_created(&error))
     }
 
@@ -147,8 +147,8 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`create_buffer`](Self::create_buffer).
     pub unsafe fn create_image(&self, image_info: &vk::ImageCreateInfo<'_>) -> VkResult<vk::Image> {
-        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed before the
-        // pass ends.
+        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed
+        // before the pass ends.
         unsafe { self.planned()?.create_image(image_info) }.map_err(|error| not_created(&error))
     }
 
@@ -161,8 +161,8 @@ impl DefragmentationMove<'_> {
     /// 1 and 2 of [`create_buffer`](Self::create_buffer), and
     /// 3. nothing is bound to the buffer.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> VkResult<()> {
-        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed before the
-        // pass ends; 3: nothing is bound to it.
+        // SAFETY: 1: the create-info is that of the buffer at the source; 2: without a copy, the buffer is destroyed
+        // before the pass ends; 3: nothing is bound to it.
         unsafe { self.planned()?.bind_buffer_memory(buffer) }.map_err(|error| not_bound(&error))
     }
 
@@ -174,8 +174,8 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`bind_buffer_memory`](Self::bind_buffer_memory).
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> VkResult<()> {
-        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed before the
-        // pass ends; 3: nothing is bound to it.
+        // SAFETY: 1: the create-info is that of the image at the source; 2: without a copy, the image is destroyed
+        // before the pass ends; 3: nothing is bound to it.
         unsafe { self.planned()?.bind_image_memory(image) }.map_err(|error| not_bound(&error))
     }
 

@@ -367,8 +367,8 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
 pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     static ENTRY: OnceLock<Option<ash::Entry>> = OnceLock::new();
     let entry = ENTRY.get_or_init(|| {
-        // SAFETY: loading runs the code by which the library starts itself: the system's Vulkan library is trusted to
-        // do that well, as it is by a program that links to it.
+        // SAFETY: loading runs the library's initialisers. The system's Vulkan library is trusted, as by a program that
+        // links to it.
         match unsafe { ash::Entry::load() } {
             Ok(entry) => Some(entry),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Plays a recorded program on a device.
+//! Replays a recorded program on a device.
 
 use std::path::Path;
 

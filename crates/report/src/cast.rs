@@ -7,12 +7,12 @@
 
 const _: () = assert!(usize::BITS >= 32 && usize::BITS <= 64);
 
-/// A `u32` as an index: `usize` has at least 32 bits, see the assertion above.
+/// Converts a `u32` to an index: `usize` has at least 32 bits, see the assertion above.
 pub(crate) const fn index(value: u32) -> usize {
     value as usize
 }
 
-/// A `usize` as `u64`: `usize` has at most 64 bits, see the assertion above.
+/// Converts a `usize` to `u64`: `usize` has at most 64 bits, see the assertion above.
 #[cfg(feature = "snapshots")]
 pub(crate) const fn widen(value: usize) -> u64 {
     value as u64

@@ -48,7 +48,7 @@ impl Allocator {
         if desc.physical_device == vk::PhysicalDevice::null() {
             return Err(invalid("AllocatorCreateDesc field `physical_device` is null.".to_owned()));
         }
-        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong
+        // SAFETY: the original interface is not `unsafe` here. Its documentation requires that the handles belong
         // together and that the device outlives the allocator.
         let memory = unsafe { desc.instance.get_physical_device_memory_properties(desc.physical_device) };
         let block_sizes = block_sizes(&memory, &desc.allocation_sizes);

@@ -44,7 +44,7 @@ unsafe fn make(
             allocator: own.cast(),
             user_data: callbacks.user_data.0,
         };
-        // SAFETY: C3: the functions may be called with this allocator and this user data for as long as the allocator
+        // SAFETY: C3: the functions may be called with this allocator and this user data while the allocator
         // lives.
         unsafe { DeviceMemoryCallbacks::from_raw(raw) }
     });

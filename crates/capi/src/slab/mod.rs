@@ -62,9 +62,9 @@ pub struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 128, "a slot is two cache lines");
 
-// SAFETY: `allocation` and `next` are written under the lock of the slot's stripe only. `allocation` and `name` are
-// read without it by calls that got the handle, and the program promises not to free, rename or move an allocation
-// while another call uses it (C2 of the interface).
+// SAFETY: `allocation` and `next` are written only under the lock of the slot's stripe. Calls with the handle read
+// `allocation` and `name` without the lock. The program does not free, rename or move an allocation while another call
+// uses it (C2 of the interface).
 unsafe impl Sync for Slot {}
 // SAFETY: no field is bound to a thread; the pointers refer to slots of the slab, which live as long.
 unsafe impl Send for Slot {}
@@ -109,8 +109,8 @@ impl Slot {
     /// Returns the allocation.
     #[inline(always)]
     pub(super) fn allocation(&self) -> &Allocation {
-        // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time:
-        // the promise of `of`, from which every reference to a slot outside of this file is.
+        // SAFETY: only calls that the program does not make concurrently write a used slot's allocation. `of` requires
+        // this, and every reference to a slot outside this file comes from `of`.
         let allocation = unsafe { &*self.allocation.get() };
         // SAFETY: `of` checked that the slot is used, and `insert` stored an allocation before marking it as used.
         unsafe { allocation.assume_init_ref() }
@@ -310,7 +310,7 @@ impl Slab {
     /// # Safety
     /// `handle` is null, or came from a slab that lives.
     pub(super) unsafe fn peek(&self, handle: VmaAllocation) -> Option<Allocation> {
-        // SAFETY: the caller's promise is 1 of `Slot::of`; without the lock only the slot's numbers are read, for which
+        // SAFETY: the caller guarantees 1 of `Slot::of`. Without the lock only the slot's numbers are read, for which
         // 2 is not needed.
         let slot = unsafe { self.own(handle) }?;
         let _free = self.stripe(slot.stripe).free.lock();

@@ -11,7 +11,7 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use super::snapshot::{Located, Snapshot};
 
-/// The difference of two [`Snapshot`]s: which allocations are new, gone or kept, and how the sums changed.
+/// The difference of two [`Snapshot`]s: new, gone and kept allocations, and the changes of the sums.
 /// Snapshots from the same run match by [id](super::Entry::id); others match by place, size, kind and name.
 /// [`Self::matching`] records which. By id, a moved allocation counts as gone and new, because defragmentation changes
 /// its id. By place, an allocation that replaces an equal one at the same place counts as kept.

@@ -29,13 +29,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// Bytes by which the allocations grew, negative if they shrank; saturating.
+    /// Returns the bytes by which the allocations grew, negative if they shrank. Saturates.
     #[must_use]
     pub fn growth(&self) -> i64 {
         difference(self.before.allocation_bytes, self.now.allocation_bytes)
     }
 
-    /// Bytes by which blocks and dedicated memory grew, negative if they shrank; saturating.
+    /// Returns the bytes by which blocks and dedicated memory grew, negative if they shrank. Saturates.
     #[must_use]
     pub fn block_growth(&self) -> i64 {
         difference(self.before.block_bytes, self.now.block_bytes)
@@ -110,7 +110,7 @@ pub struct NameChange {
 }
 
 impl NameChange {
-    /// Bytes by which they grew, negative if they shrank; saturating.
+    /// Returns the bytes by which they grew, negative if they shrank. Saturates.
     #[must_use]
     pub fn growth(&self) -> i64 {
         difference(self.bytes_before, self.bytes_now)

@@ -150,13 +150,13 @@ impl Fragmentation {
         self.removable_bytes += other.removable_bytes;
     }
 
-    /// The share of the blocks' bytes that is free, from 0 to 1; 0 without blocks.
+    /// Returns the free share of the blocks' bytes, from 0 to 1; 0 without blocks.
     #[must_use]
     pub fn free_share(&self) -> f64 {
         share(self.free_bytes, self.block_bytes)
     }
 
-    /// The share of the free bytes outside the largest free range of their vector, from 0 to 1; 0 if nothing is free.
+    /// Returns the share of free bytes outside their vector's largest free range, from 0 to 1; 0 if nothing is free.
     #[must_use]
     pub fn scatter(&self) -> f64 {
         share(self.free_bytes.saturating_sub(self.in_largest_bytes), self.free_bytes)
@@ -193,7 +193,7 @@ impl Serialize for Fragmentation {
     }
 }
 
-/// The [`Fragmentation`] of everything, from [`Snapshot::figures`].
+/// The [`Fragmentation`] of a whole snapshot, from [`Snapshot::figures`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {

@@ -15,7 +15,7 @@ const FORMAT: &str = "sublet-memory-map";
 const VERSION: u32 = 1;
 
 impl Snapshot {
-    /// The text that [`Self::from_json`] reads again, on one line.
+    /// Writes the snapshot as one line of JSON, which [`Self::from_json`] reads.
     ///
     /// ```json
     /// {

@@ -125,7 +125,7 @@ impl Snapshot {
 }
 
 impl Vector {
-    /// Sums over the blocks and dedicated allocations.
+    /// Returns sums over the blocks and dedicated allocations.
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let blocks = self.blocks.iter().map(Block::statistics);
@@ -134,7 +134,7 @@ impl Vector {
 }
 
 impl Block {
-    /// Sums over the chunks.
+    /// Returns sums over the chunks.
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
