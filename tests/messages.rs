@@ -1,70 +1,71 @@
 //! The texts of messages, and the values of small getters.
 
-#[test]
-fn descriptor_binder_error_pipeline_layout_error() {
-    use sublet::descriptor::PipelineLayoutError;
-    let error = PipelineLayoutError::TooManySets { asked: 40, most: 32 };
-    assert_eq!(error.to_string(), "40 sets, and at most 32 can be bound");
-}
+use std::fmt::Display;
+
+use ash::vk;
+use sublet::descriptor::*;
+use sublet::device::DriverError;
+use sublet::*;
 
 #[test]
-fn descriptor_binder_error_stage_error() {
-    use sublet::descriptor::StageError;
-    let error = StageError::NoSuchSet { set: 3, sets: 2 };
-    assert_eq!(error.to_string(), "there is no set 3: the pipeline layout has 2");
-}
-
-#[test]
-fn descriptor_binder_error_use_layout_error() {
-    use sublet::descriptor::UseLayoutError;
-    let error = UseLayoutError::LargerThanPage { bytes: 8192, page_size: 4096 };
-    assert_eq!(error.to_string(), "the sets have 8192 bytes, and a page of descriptors has 4096");
-}
-
-#[test]
-fn descriptor_descriptor_descriptor_data_error() {
-    use sublet::descriptor::{DescriptorDataError, DescriptorKind};
-    let error = DescriptorDataError::NoAddress { kind: DescriptorKind::StorageBuffer };
-    assert_eq!(error.to_string(), "a StorageBuffer for a descriptor buffer needs its device address");
-}
-
-#[test]
-fn descriptor_heap_create_info_create_heap_error() {
-    use sublet::descriptor::CreateHeapError;
-    let error = CreateHeapError::Limit { limit: "maxPerStageDescriptorSamplers", asked: 1_024, allowed: 16 };
-    assert_eq!(
-        error.to_string(),
-        "a heap of 1024 descriptors: maxPerStageDescriptorSamplers of the device is 16"
-    );
-}
-
-#[test]
-fn descriptor_heap_error_heap_error() {
-    use sublet::descriptor::HeapError;
-    let error = HeapError::Full { asked: 200, free: 544, largest_free: 128, retiring: 0 };
-    assert_eq!(
-        error.to_string(),
-        "200 slots in a row: 544 are free, 128 of them in a row, and 0 wait for the GPU"
-    );
-}
-
-#[test]
-fn descriptor_heap_error_out_of_range() {
-    use sublet::descriptor::OutOfRange;
-    assert_eq!(OutOfRange { slot: 7, count: 5 }.to_string(), "slot 7 of a range of 5");
-}
-
-#[test]
-fn descriptor_heap_error_heap_write_error() {
-    use sublet::descriptor::{HeapWriteError, OutOfRange};
-    let error = HeapWriteError::from(OutOfRange { slot: 7, count: 5 });
-    assert_eq!(error.to_string(), "there is no such slot to write: slot 7 of a range of 5");
+fn texts_of_errors() {
+    let slot = OutOfRange { slot: 7, count: 5 };
+    let limit = "maxPerStageDescriptorSamplers";
+    let cases: &[(&dyn Display, &str)] = &[
+        (&PipelineLayoutError::TooManySets { asked: 40, most: 32 }, "40 sets, and at most 32 can be bound"),
+        (&StageError::NoSuchSet { set: 3, sets: 2 }, "there is no set 3: the pipeline layout has 2"),
+        (
+            &UseLayoutError::LargerThanPage { bytes: 8192, page_size: 4096 },
+            "the sets have 8192 bytes, and a page of descriptors has 4096",
+        ),
+        (
+            &DescriptorDataError::NoAddress { kind: DescriptorKind::StorageBuffer },
+            "a StorageBuffer for a descriptor buffer needs its device address",
+        ),
+        (
+            &CreateHeapError::Limit { limit, asked: 1_024, allowed: 16 },
+            "a heap of 1024 descriptors: maxPerStageDescriptorSamplers of the device is 16",
+        ),
+        (
+            &HeapError::Full { asked: 200, free: 544, largest_free: 128, retiring: 0 },
+            "200 slots in a row: 544 are free, 128 of them in a row, and 0 wait for the GPU",
+        ),
+        (&slot, "slot 7 of a range of 5"),
+        (&HeapWriteError::from(slot), "there is no such slot to write: slot 7 of a range of 5"),
+        (
+            &DriverError { call: "vkAllocateMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY },
+            "vkAllocateMemory failed with ERROR_OUT_OF_DEVICE_MEMORY",
+        ),
+        (
+            &BindError::OutOfRange { offset: 64, allocation_size: 64 },
+            "offset 64 is not inside an allocation of 64 bytes",
+        ),
+        (
+            &CreateAllocatorError::ApiVersion { api_version: vk::make_api_version(0, 2, 0, 0) },
+            "Vulkan 2.0 is not one of 1.0 to 1.4",
+        ),
+        (
+            &MemoryError::HeapTooSmall { size: 2048, heap: 0, heap_size: 1024 },
+            "2048 bytes are more than heap 0 has: 1024",
+        ),
+        (
+            &AliasError::OutOfRange { offset: 64, size: 128, allocation_size: 128 },
+            "128 bytes from 64 on are not inside an allocation of 128 bytes",
+        ),
+        (
+            &VirtualBlockError::Size { size: 0, max: 1 << 63 },
+            "a virtual block has 1 to 9223372036854775808 units, not 0",
+        ),
+        (&VirtualAllocationError::Alignment { alignment: 12 }, "an alignment is a power of two, not 12"),
+        (&VirtualHandleError::ForeignBlock, "the allocation is of another virtual block"),
+    ];
+    for (error, text) in cases {
+        assert_eq!(error.to_string(), *text);
+    }
 }
 
 #[test]
 fn descriptor_transient_error_transient_error() -> Result<(), Box<dyn std::error::Error>> {
-    use ash::vk;
-    use sublet::{descriptor::*, sim};
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: the handles are live, and outlive what is made of them.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
@@ -84,51 +85,11 @@ fn descriptor_transient_error_transient_error() -> Result<(), Box<dyn std::error
 }
 
 #[test]
-fn device_error_driver_error() {
-    use ash::vk;
-    use sublet::device::DriverError;
-    let error = DriverError { call: "vkAllocateMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
-    assert_eq!(error.to_string(), "vkAllocateMemory failed with ERROR_OUT_OF_DEVICE_MEMORY");
-}
-
-#[test]
-fn error_access_bind_error() {
-    let error = sublet::BindError::OutOfRange { offset: 64, allocation_size: 64 };
-    assert_eq!(error.to_string(), "offset 64 is not inside an allocation of 64 bytes");
-}
-
-#[test]
-fn error_allocator_create_allocator_error() {
-    let error =
-        sublet::CreateAllocatorError::ApiVersion { api_version: ash::vk::make_api_version(0, 2, 0, 0) };
-    assert_eq!(error.to_string(), "Vulkan 2.0 is not one of 1.0 to 1.4");
-}
-
-#[test]
-fn error_memory_memory_error() {
-    let error = sublet::MemoryError::HeapTooSmall { size: 2048, heap: 0, heap_size: 1024 };
-    assert_eq!(error.to_string(), "2048 bytes are more than heap 0 has: 1024");
-}
-
-#[test]
-fn error_sharing_alias_error() {
-    let error = sublet::AliasError::OutOfRange { offset: 64, size: 128, allocation_size: 128 };
-    assert_eq!(error.to_string(), "128 bytes from 64 on are not inside an allocation of 128 bytes");
-}
-
-#[test]
-fn metadata_counted_region_grants() {
-    use sublet::metadata::{Counted, CountedCapacity, Metadata};
-    let mut engine = Counted::new();
-    let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] }).unwrap();
-    assert_eq!(engine.region_grants(region), 0);
-}
-
-#[test]
 fn metadata_counted_grants() {
     use sublet::metadata::{Counted, CountedCapacity, Metadata};
     let mut engine = Counted::new();
     let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] }).unwrap();
+    assert_eq!(engine.region_grants(region), 0);
     assert!(engine.allocate_in(region, &[2]));
     assert_eq!(engine.grants(), 1);
 }
@@ -153,8 +114,6 @@ fn retire_error_too_many_lanes() {
 
 #[test]
 fn statistics_memory_map_allocations_mut() -> Result<(), Box<dyn std::error::Error>> {
-    use ash::vk;
-    use sublet::*;
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: the handles are live, and outlive what is made of them.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
@@ -171,7 +130,6 @@ fn statistics_memory_map_allocations_mut() -> Result<(), Box<dyn std::error::Err
 #[test]
 fn trace_replay_remaining() -> Result<(), Box<dyn std::error::Error>> {
     use sublet::trace::*;
-    use sublet::*;
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: the handles are live, and outlive what is made of them.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
@@ -198,29 +156,7 @@ fn upload_error_may_pass() {
 }
 
 #[test]
-fn virtual_block_error_virtual_block_error() {
-    let error = sublet::VirtualBlockError::Size { size: 0, max: 1 << 63 };
-    assert_eq!(error.to_string(), "a virtual block has 1 to 9223372036854775808 units, not 0");
-}
-
-#[test]
-fn virtual_block_error_virtual_allocation_error() {
-    let error = sublet::VirtualAllocationError::Alignment { alignment: 12 };
-    assert_eq!(error.to_string(), "an alignment is a power of two, not 12");
-}
-
-#[test]
-fn virtual_block_error_virtual_handle_error() {
-    assert_eq!(
-        sublet::VirtualHandleError::ForeignBlock.to_string(),
-        "the allocation is of another virtual block"
-    );
-}
-
-#[test]
 fn descriptor_layout_getters() -> Result<(), Box<dyn std::error::Error>> {
-    use ash::vk;
-    use sublet::descriptor::SetLayout;
     let info = vk::DescriptorSetLayoutCreateInfo::default();
     // SAFETY: the create-info is valid, and a layout that is only looked at may be null.
     let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
@@ -237,7 +173,6 @@ fn descriptor_layout_getters() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn descriptor_device_getters() -> Result<(), Box<dyn std::error::Error>> {
-    use sublet::{descriptor::*, sim};
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: the handles are live, and outlive the device.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
