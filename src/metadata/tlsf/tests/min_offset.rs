@@ -1,5 +1,4 @@
 //! Random programs against the promise of [`Strategy::MinOffset`].
-#![forbid(unsafe_code)]
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
