@@ -25,11 +25,11 @@ fn main() {
 fn record(bencher: Bencher<'_, '_>, way: Way, mut draw: impl FnMut(&mut Quiet, u64)) {
     let mut quiet = Quiet::new(way);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     quiet.binder.set_layout(POINT, &quiet.layout).unwrap();
     stage_all(&mut quiet, 1);
     bencher.counter(ItemsCount::new(DRAWS)).bench_local(|| {
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         quiet.binder.begin();
         for number in 0..DRAWS {
             draw(&mut quiet, number);

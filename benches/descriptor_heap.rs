@@ -40,7 +40,7 @@ const RANGES: usize = 256;
 fn allocate_retire_collect(bencher: Bencher<'_, '_>, most: u32) {
     let heap = DescriptorHeap::new(Nothing);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     let mut others: Vec<_> = (0..8_192).map(|_| heap.allocate(random.u32(1..=most)).unwrap()).collect();
     random.shuffle(&mut others);
@@ -54,7 +54,7 @@ fn allocate_retire_collect(bencher: Bencher<'_, '_>, most: u32) {
     let mut slot = 0;
     bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
         slot = (slot + 1) % 3;
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         heap.collect(&clock).unwrap();
         for &count in &counts {
             ranges.push(heap.allocate(black_box(count)).unwrap());
@@ -87,11 +87,11 @@ fn transient(bencher: Bencher<'_, '_>, count: u32) {
     }
     let heap = DescriptorHeap::new(Frames);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut slot = 0;
     bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
         slot = (slot + 1) % 3;
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         heap.collect(&clock).unwrap();
         for _ in 0..RANGES {
             black_box(heap.allocate_transient(ticket, black_box(count)).unwrap());

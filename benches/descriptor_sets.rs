@@ -18,12 +18,12 @@ use sublet::sim::{NullGpu, Profile};
 
 const PAIRS: usize = 4096;
 
-struct Kit {
+struct Fixture {
     gpu: NullGpu,
     device: DescriptorDevice,
 }
 
-impl Kit {
+impl Fixture {
     fn new() -> Self {
         let gpu = NullGpu::new(Profile::by_name("nvidia-h200").unwrap());
         let info = DescriptorDeviceCreateInfo::new(
@@ -68,9 +68,9 @@ fn places(live: usize) -> Vec<usize> {
 /// Frees one set and allocates another. `layouts` layouts with the same counts take turns.
 #[divan::bench(args = [(100, 1), (10_000, 1), (10_000, 4)])]
 fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
-    let kit = Kit::new();
-    let layouts: Vec<_> = (0..layouts).map(|_| kit.layout()).collect();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layouts: Vec<_> = (0..layouts).map(|_| fixture.layout()).collect();
+    let sets = fixture.sets();
     let mut held: Vec<Option<DescriptorSet>> =
         (0..live).map(|at| unsafe { sets.allocate(&layouts[at % layouts.len()]) }.ok()).collect();
     let places = places(live);
@@ -89,17 +89,17 @@ fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
 /// Retires one set and allocates another. Every 64th pair collects all pending sets.
 #[divan::bench]
 fn retire_and_collect(bencher: Bencher<'_, '_>) {
-    let kit = Kit::new();
-    let layout = kit.layout();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = fixture.layout();
+    let sets = fixture.sets();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut held: Vec<Option<DescriptorSet>> =
         (0..10_000).map(|_| unsafe { sets.allocate(&layout) }.ok()).collect();
     let places = places(held.len());
     bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| {
         for batch in places.chunks(64) {
-            let ticket = clock.open(lane);
+            let ticket = clock.open(timeline);
             for &place in batch {
                 let set = held[place].take().unwrap();
                 unsafe { sets.retire(ticket, set) }.unwrap();
@@ -116,9 +116,9 @@ fn retire_and_collect(bencher: Bencher<'_, '_>) {
 /// Allocates 256 sets with one call, and frees them one by one.
 #[divan::bench]
 fn batches(bencher: Bencher<'_, '_>) {
-    let kit = Kit::new();
-    let layout = kit.layout();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = fixture.layout();
+    let sets = fixture.sets();
     bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| {
         for _ in 0..PAIRS / 256 {
             for set in unsafe { sets.allocate_many(&layout, 256) }.unwrap() {
@@ -133,9 +133,9 @@ fn batches(bencher: Bencher<'_, '_>) {
 /// Looks up a set by its name.
 #[divan::bench]
 fn look_up(bencher: Bencher<'_, '_>) {
-    let kit = Kit::new();
-    let layout = kit.layout();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = fixture.layout();
+    let sets = fixture.sets();
     let held = unsafe { sets.allocate_many(&layout, 1000) }.unwrap();
     let ids: Vec<_> = held.iter().map(|set| set.id()).collect();
     bencher.counter(ItemsCount::new(ids.len())).bench_local(|| {
@@ -148,8 +148,8 @@ fn look_up(bencher: Bencher<'_, '_>) {
 /// The driver alone: one pool that is large enough, without any tracking.
 #[divan::bench]
 fn driver(bencher: Bencher<'_, '_>) {
-    let kit = Kit::new();
-    let (device, layout) = (kit.gpu.device(), kit.layout().handle());
+    let fixture = Fixture::new();
+    let (device, layout) = (fixture.gpu.device(), fixture.layout().handle());
     let sizes = [
         vk::DescriptorPoolSize { ty: vk::DescriptorType::UNIFORM_BUFFER, descriptor_count: 10_000 },
         vk::DescriptorPoolSize { ty: vk::DescriptorType::COMBINED_IMAGE_SAMPLER, descriptor_count: 40_000 },

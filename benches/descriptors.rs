@@ -23,13 +23,13 @@ fn main() {
     divan::main();
 }
 
-struct Rig {
+struct Fixture {
     gpu: NullGpu,
     device: DescriptorDevice,
     layout: SetLayout,
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
         let gpu = NullGpu::new(Profile::by_name("nvidia-h200").unwrap());
         let info = DescriptorDeviceCreateInfo::new(
@@ -96,18 +96,18 @@ unsafe fn raw_allocate(
 
 #[divan::bench]
 fn alone_driver(bencher: Bencher<'_, '_>) {
-    let rig = Rig::new();
-    bencher.counter(ItemsCount::new(SETS)).bench_local(|| rig.raw_sets());
+    let fixture = Fixture::new();
+    bencher.counter(ItemsCount::new(SETS)).bench_local(|| fixture.raw_sets());
 }
 
 #[divan::bench]
 fn alone_transient(bencher: Bencher<'_, '_>) {
-    let rig = Rig::new();
-    let mut sets = rig.endless();
+    let fixture = Fixture::new();
+    let mut sets = fixture.endless();
     bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
         for _ in 0..SETS {
             // SAFETY: the device does nothing with its arguments.
-            let set = unsafe { sets.allocate(black_box(&rig.layout)) };
+            let set = unsafe { sets.allocate(black_box(&fixture.layout)) };
             black_box(set.unwrap());
         }
     });
@@ -117,33 +117,33 @@ fn alone_transient(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn with_reset_driver(bencher: Bencher<'_, '_>) {
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
-        rig.raw_sets();
+        fixture.raw_sets();
         let (pool, flags) = (vk::DescriptorPool::null(), vk::DescriptorPoolResetFlags::empty());
         // SAFETY: the device does nothing with its arguments.
-        unsafe { rig.gpu.device().reset_descriptor_pool(pool, flags) }.unwrap();
+        unsafe { fixture.gpu.device().reset_descriptor_pool(pool, flags) }.unwrap();
     });
 }
 
 #[divan::bench]
 fn with_reset_transient(bencher: Bencher<'_, '_>) {
-    let rig = Rig::new();
-    let mut sets = TransientSets::new(&rig.device, &TransientSetsCreateInfo::default()).unwrap();
+    let fixture = Fixture::new();
+    let mut sets = TransientSets::new(&fixture.device, &TransientSetsCreateInfo::default()).unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut value = 0;
     bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         for _ in 0..SETS {
             // SAFETY: the device does nothing with its arguments.
-            let set = unsafe { sets.allocate(black_box(&rig.layout)) };
+            let set = unsafe { sets.allocate(black_box(&fixture.layout)) };
             black_box(set.unwrap());
         }
         sets.flush(ticket).unwrap();
         value += 1;
         clock.submit(ticket, value).unwrap();
-        clock.completed(lane, value);
+        clock.completed(timeline, value);
         sets.collect(&clock).unwrap();
     });
     // The pools of the first recording and their replacements, for any number of recordings.

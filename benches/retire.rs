@@ -6,29 +6,29 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use sublet::retire::{Clock, LaneId, Retire, Ticket};
+use sublet::retire::{Clock, Retire, Ticket, TimelineId};
 
 fn main() {
     divan::main();
 }
 
 /// Returns a clock with `count` open tickets.
-fn clock_with(count: usize) -> (Clock, LaneId, Vec<Ticket>) {
+fn clock_with(count: usize) -> (Clock, TimelineId, Vec<Ticket>) {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let tickets = (0..count).map(|_| clock.open(lane)).collect();
-    (clock, lane, tickets)
+    let timeline = clock.add_timeline().unwrap();
+    let tickets = (0..count).map(|_| clock.open(timeline)).collect();
+    (clock, timeline, tickets)
 }
 
 /// Three frame slots, each of which retires `items` handles.
 #[divan::bench(args = [1, 10, 100, 1_000])]
 fn push_and_collect_in_frames(bencher: Bencher<'_, '_>, items: usize) {
-    let (clock, lane, _) = clock_with(0);
+    let (clock, timeline, _) = clock_with(0);
     let mut queue = Retire::<(u64, u64)>::new();
     let mut slot = 0;
     bencher.counter(ItemsCount::new(items)).bench_local(|| {
         slot = (slot + 1) % 3;
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         let mut sum = 0;
         let collected = queue.collect(&clock, |(handle, _)| sum += handle).unwrap();
         for item in 0..items {
@@ -44,11 +44,11 @@ fn push_and_collect_in_frames(bencher: Bencher<'_, '_>, items: usize) {
 /// The same number of items, pushed to `tickets` tickets in turn.
 #[divan::bench(args = [4, 64])]
 fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
-    let (clock, lane, _) = clock_with(0);
+    let (clock, timeline, _) = clock_with(0);
     let mut queue = Retire::<u64>::new();
     let mut value = 0;
     bencher.counter(ItemsCount::new(1_024_usize)).bench_local(|| {
-        let tickets: Vec<Ticket> = (0..tickets).map(|_| clock.open(lane)).collect();
+        let tickets: Vec<Ticket> = (0..tickets).map(|_| clock.open(timeline)).collect();
         for (item, &ticket) in (0..1_024).zip(tickets.iter().cycle()) {
             queue.push(ticket, item);
         }
@@ -56,7 +56,7 @@ fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
         for ticket in tickets {
             clock.submit(ticket, value).unwrap();
         }
-        clock.completed(lane, value);
+        clock.completed(timeline, value);
         assert_eq!(queue.collect(&clock, |item| _ = divan::black_box(item)), Ok(1_024));
     });
 }
@@ -64,13 +64,13 @@ fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
 /// Opens, submits and completes a ticket.
 #[divan::bench]
 fn tickets_life(bencher: Bencher<'_, '_>) {
-    let (clock, lane, _) = clock_with(0);
+    let (clock, timeline, _) = clock_with(0);
     let mut value = 0;
     bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
         value += 1;
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         clock.submit(ticket, value).unwrap();
-        clock.completed(lane, value);
+        clock.completed(timeline, value);
         ticket
     });
 }

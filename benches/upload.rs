@@ -44,12 +44,12 @@ fn in_arena(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadArena<&Allocato
     // SAFETY: nothing is submitted.
     let mut arena = unsafe { UploadArena::new(&allocator, &info) }.unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         for _ in 0..COUNT {
             upload(&mut arena);
         }
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         arena.flush(ticket).unwrap();
         clock.discard(ticket).unwrap();
         arena.collect(&clock).unwrap();

@@ -136,9 +136,9 @@ fn frames_of_the_vector(uploads: u32) {
 /// Runs frames. Each collects the previous frame's pages, then uses as many.
 fn frames(mut frame: impl FnMut(&Clock, Ticket)) {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut round = || {
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         frame(&clock, ticket);
         clock.discard(ticket).unwrap();
     };

@@ -85,13 +85,13 @@ type Heap<'a> = BindlessHeap<&'a Allocator>;
 /// Each frame creates a material of 1 to 5 descriptors, and drops it four frames later.
 fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor) -> Result<()> {
     let clock = Clock::new();
-    let lane = clock.add_lane()?;
+    let timeline = clock.add_timeline()?;
     let mut frames = Frames::new(context, IN_FLIGHT)?;
     let mut alive = VecDeque::new();
     let mut table = Table::new(&[">frame", ">descriptors", ">first index", ">largest free", "the heap"]);
     for frame in 0..12 {
         let slot = u32::try_from(frames.wait()?)?;
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         heap.collect(&clock)?;
 
         let material = OwnedRange::new(heap, 1 + frame * 3 % 5)?;

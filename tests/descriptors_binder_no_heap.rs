@@ -15,8 +15,8 @@ use sublet::retire::Clock;
 const POINT: BindPoint = BindPoint::Compute;
 
 /// Several draws that each change the set, then a flush and a collection.
-fn frame(quiet: &mut Quiet, clock: &Clock, lane: sublet::retire::LaneId) {
-    let ticket = clock.open(lane);
+fn frame(quiet: &mut Quiet, clock: &Clock, timeline: sublet::retire::TimelineId) {
+    let ticket = clock.open(timeline);
     quiet.binder.begin();
     for draw in 0..100 {
         quiet.binder.set_layout(POINT, &quiet.layout).unwrap();
@@ -37,15 +37,15 @@ fn a_warm_binder_takes_no_memory_from_the_host() {
     for way in [Way::Sets, Way::Push, Way::Buffer] {
         let mut quiet = Quiet::new(way);
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let before = count();
         for _ in 0..20 {
-            frame(&mut quiet, &clock, lane);
+            frame(&mut quiet, &clock, timeline);
         }
         assert!(count() > before, "the count does not count");
         let before = count();
         for _ in 0..20 {
-            frame(&mut quiet, &clock, lane);
+            frame(&mut quiet, &clock, timeline);
         }
         assert_eq!(count() - before, 0, "{way:?}");
         quiet.close();

@@ -32,7 +32,7 @@ const TEACHING: &[&str] = &[
 ];
 
 /// Types whose methods are obvious.
-const OBVIOUS: &[&str] = &["Granted", "LaneId", "VulkanFunctions"];
+const OBVIOUS: &[&str] = &["Granted", "TimelineId", "VulkanFunctions"];
 
 /// Public methods that belong to a sequence of calls that the signature does not show, as `file: method`.
 const SEQUENCES: &[&str] = &[
@@ -66,7 +66,7 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/recording/mod.rs: start_recording",
     "src/allocator/retire/resources.rs: drain",
     "src/allocator/retire/timelines.rs: poll_timelines",
-    "src/allocator/settle.rs: settle_in_memory_type",
+    "src/allocator/attach.rs: attach_to_memory_type",
     "src/allocator/statistics.rs: heap_budgets",
     "src/descriptor/sets/persistent.rs: allocate_many",
     "src/descriptor/sets/persistent.rs: retire",

@@ -14,7 +14,7 @@ use sublet::descriptor::{
     DescriptorKind, DescriptorRange, DescriptorSet, HeapCreateInfo, PersistentSets, PersistentSetsCreateInfo,
     SetLayout, SetStore, TransientSets, TransientSetsCreateInfo,
 };
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{Gpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{
@@ -44,7 +44,7 @@ struct Program<'a> {
     gpu: &'a Gpu,
     allocator: &'a Allocator,
     clock: Clock,
-    lane: LaneId,
+    timeline: TimelineId,
     retired: RetiredResources,
     arena: UploadArena<&'a Allocator>,
     layouts: [SetLayout; 2],
@@ -71,7 +71,7 @@ fn layout(gpu: &Gpu, count: u32) -> SetLayout {
 impl<'a> Program<'a> {
     fn new(gpu: &'a Gpu, allocator: &'a Allocator) -> Self {
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let info = UploadArenaCreateInfo { page_size: 64 << 10, ..Default::default() };
         // SAFETY: nothing is submitted.
         let arena = unsafe { UploadArena::new(allocator, &info) }.unwrap();
@@ -83,7 +83,7 @@ impl<'a> Program<'a> {
             gpu,
             allocator,
             clock,
-            lane,
+            timeline,
             retired: RetiredResources::new(),
             arena,
             layouts: [layout(gpu, 1), layout(gpu, 5)],
@@ -215,7 +215,7 @@ impl<'a> Program<'a> {
 
     fn frame(&mut self, frame: u32, random: &mut fastrand::Rng) {
         self.allocator.set_current_frame_index(frame);
-        let ticket = self.clock.begin_frame(self.lane, frame % FRAMES_IN_FLIGHT);
+        let ticket = self.clock.begin_frame(self.timeline, frame % FRAMES_IN_FLIGHT);
         self.collect();
         self.resources(ticket, random);
         self.lifetimes(ticket, frame);
@@ -228,7 +228,7 @@ impl<'a> Program<'a> {
 
     /// Retires all live resources and waits for them.
     fn empty(&mut self, frame: u32) {
-        let ticket = self.clock.begin_frame(self.lane, frame % FRAMES_IN_FLIGHT);
+        let ticket = self.clock.begin_frame(self.timeline, frame % FRAMES_IN_FLIGHT);
         for (buffer, memory) in self.buffers.drain(..) {
             // SAFETY: the device does not use the buffer.
             unsafe { self.retired.retire_buffer(ticket, buffer, memory) };

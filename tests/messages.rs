@@ -97,19 +97,19 @@ fn metadata_counted_grants() {
 #[test]
 fn retire_clock_is_pending() -> Result<(), Box<dyn std::error::Error>> {
     let clock = sublet::retire::Clock::new();
-    let lane = clock.add_lane()?;
-    let ticket = clock.open(lane);
-    assert!(!clock.is_pending(lane));
+    let timeline = clock.add_timeline()?;
+    let ticket = clock.open(timeline);
+    assert!(!clock.is_pending(timeline));
     clock.submit(ticket, 1)?;
-    assert!(clock.is_pending(lane));
+    assert!(clock.is_pending(timeline));
     Ok(())
 }
 
 #[test]
-fn retire_error_too_many_lanes() {
+fn retire_error_too_many_timelines() {
     let clock = sublet::retire::Clock::new();
-    while clock.add_lane().is_ok() {}
-    assert_eq!(clock.add_lane().unwrap_err().to_string(), "a clock has at most 64 lanes");
+    while clock.add_timeline().is_ok() {}
+    assert_eq!(clock.add_timeline().unwrap_err().to_string(), "a clock has at most 64 timelines");
 }
 
 #[test]

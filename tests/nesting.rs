@@ -418,7 +418,7 @@ fn every_call_of_every_level_finds_foreign_and_stale_handles() {
             BlockVector::new(Parts { below: &memory, unit: PAGE, block: 4 }, Tlsf::exact(64), NOTHING_KEPT)
                 .unwrap();
         let clock = Clock::new();
-        let ticket = clock.open(clock.add_lane().unwrap());
+        let ticket = clock.open(clock.add_timeline().unwrap());
         let (page, other) = (sparse.allocate(&units(1)).unwrap(), twin.allocate(&units(1)).unwrap());
         assert_eq!(page.span(), other.span());
         for key in [other.key(), sparse.block(page.key()).unwrap().0.key()] {

@@ -206,10 +206,10 @@ fn uploads() {
             // SAFETY: nothing is submitted.
             let mut arena = unsafe { UploadArena::new(allocator, &info) }.unwrap();
             let clock = Clock::new();
-            let lane = clock.add_lane().unwrap();
+            let timeline = clock.add_timeline().unwrap();
             let mut frames = |count: u32| {
                 for frame in 0..count {
-                    let ticket = clock.begin_frame(lane, frame % 2);
+                    let ticket = clock.begin_frame(timeline, frame % 2);
                     arena.collect(&clock).unwrap();
                     for at in 0..40 {
                         arena.allocate(300, 1 << (at % 9)).unwrap();
@@ -256,12 +256,12 @@ fn nothing_piles_up() {
 fn frames_that_retire_and_collect() {
     on_every_profile(|name, allocator, _| {
         let (clock, retired) = (Clock::new(), RetiredResources::new());
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
         let frames = || {
             for slot in [0, 1, 2, 0, 1, 2] {
-                let ticket = clock.begin_frame(lane, slot);
+                let ticket = clock.begin_frame(timeline, slot);
                 retired.collect(allocator, &clock).unwrap();
                 for _ in 0..20 {
                     let memory = allocator.allocate_memory(&requirements, &info).unwrap();
@@ -280,18 +280,18 @@ fn frames_that_retire_and_collect() {
 }
 
 #[test]
-fn tickets_of_several_lanes_in_any_order() {
+fn tickets_of_several_timelines_in_any_order() {
     let clock = Clock::new();
-    let lanes = [(); 3].map(|()| clock.add_lane().unwrap());
+    let timelines = [(); 3].map(|()| clock.add_timeline().unwrap());
     let mut queue = Retire::new();
     let mut random = fastrand::Rng::with_seed(7);
     let mut open = Vec::with_capacity(64);
     // A ticket that is never submitted must not cause repeated allocations.
-    let _stuck = clock.open(lanes[0]);
+    let _stuck = clock.open(timelines[0]);
     let mut value = 0;
     let mut frames = || {
-        for lane in lanes.iter().cycle().take(210) {
-            open.push(clock.open(*lane));
+        for timeline in timelines.iter().cycle().take(210) {
+            open.push(clock.open(*timeline));
             if open.len() == 42 {
                 // Submits in any order.
                 while !open.is_empty() {
@@ -303,7 +303,7 @@ fn tickets_of_several_lanes_in_any_order() {
                     clock.submit(ticket, value).unwrap();
                 }
                 queue.collect(&clock, drop).unwrap();
-                lanes.iter().for_each(|&lane| clock.completed(lane, value));
+                timelines.iter().for_each(|&timeline| clock.completed(timeline, value));
             }
         }
     };
@@ -314,8 +314,8 @@ fn tickets_of_several_lanes_in_any_order() {
 #[test]
 fn a_queue_that_reserved_takes_no_memory() {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let tickets: Vec<_> = (0..100).map(|_| clock.open(lane)).collect();
+    let timeline = clock.add_timeline().unwrap();
+    let tickets: Vec<_> = (0..100).map(|_| clock.open(timeline)).collect();
     let mut queue = Retire::new();
     queue.reserve(tickets.len()).unwrap();
     let taken = counted(|| {
@@ -353,10 +353,10 @@ fn transient_frames(share_pools: bool) {
     let info = TransientSetsCreateInfo { share_pools, max_sets_per_pool: 64, ..Default::default() };
     let mut sets = TransientSets::new(&device, &info).unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut frames = |count: u32| {
         for frame in 0..count {
-            let ticket = clock.begin_frame(lane, frame % 3);
+            let ticket = clock.begin_frame(timeline, frame % 3);
             sets.collect(&clock).unwrap();
             for layout in layouts.iter().cycle().take(300) {
                 // SAFETY: the device ignores its arguments.
@@ -398,13 +398,13 @@ fn ranges_of_descriptor_heaps() {
         let info = HeapCreateInfo { slots: 512, transient: 64, types, ..HeapCreateInfo::default() };
         let heap = DescriptorHeap::new(SetStore::new(&device, &info).unwrap());
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let mut random = fastrand::Rng::with_seed(9);
         let mut alive = Vec::with_capacity(64);
         let buffer = Descriptor::StorageBuffer(BufferDescriptor::null());
         let mut frames = || {
             for slot in [0, 1, 2].into_iter().cycle().take(60) {
-                let ticket = clock.begin_frame(lane, slot);
+                let ticket = clock.begin_frame(timeline, slot);
                 heap.collect(&clock).unwrap();
                 for _ in 0..8 {
                     let Ok(range) = heap.allocate(random.u32(1..9)) else { break };

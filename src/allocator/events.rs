@@ -4,14 +4,14 @@ use std::error::Error;
 use std::panic::Location;
 
 use super::request::{AllocationRequest, Resource};
-use super::route::Spot;
+use super::route::Candidate;
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::error::AllocationError;
 
 /// The reason why the allocation must be dedicated.
-pub(super) fn why_it_must(spot: &Spot<'_>) -> &'static str {
-    let AllocationRequest { resource, info, .. } = *spot.asked;
-    if spot.asked.next.is_some() {
+pub(super) fn why_it_must(candidate: &Candidate<'_>) -> &'static str {
+    let AllocationRequest { resource, info, .. } = *candidate.asked;
+    if candidate.asked.next.is_some() {
         "chain"
     } else if info.flags.contains(Flags::DEDICATED_MEMORY) {
         "flag"
@@ -23,29 +23,29 @@ pub(super) fn why_it_must(spot: &Spot<'_>) -> &'static str {
 }
 
 /// The reason why dedicated memory is preferable.
-pub(super) fn why_it_should(spot: &Spot<'_>) -> &'static str {
-    if spot.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
+pub(super) fn why_it_should(candidate: &Candidate<'_>) -> &'static str {
+    if candidate.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
 }
 
 /// Emits that an allocation will be dedicated.
 #[cold]
-pub(super) fn dedicated(spot: &Spot<'_>, reason: &str) {
+pub(super) fn dedicated(candidate: &Candidate<'_>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
-        size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
-        resource = %spot.asked.resource.kind(), allocation = spot.asked.info.name, reason,
-        block_size = spot.facts.config.block_size,
+        size = candidate.dedicated_size(), memory_type = candidate.facts.config.memory_type,
+        resource = %candidate.asked.resource.kind(), allocation = candidate.asked.info.name, reason,
+        block_size = candidate.facts.config.block_size,
         "memory of its own"
     );
 }
 
 /// Emits that dedicated memory was preferable but not used.
 #[cold]
-pub(super) fn dedicated_declined(spot: &Spot<'_>, reason: &str, error: Option<&AllocationError>) {
+pub(super) fn dedicated_declined(candidate: &Candidate<'_>, reason: &str, error: Option<&AllocationError>) {
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
-        size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
-        resource = %spot.asked.resource.kind(), allocation = spot.asked.info.name, reason,
+        size = candidate.dedicated_size(), memory_type = candidate.facts.config.memory_type,
+        resource = %candidate.asked.resource.kind(), allocation = candidate.asked.info.name, reason,
         error = error.map(tracing::field::display),
         "a part of a block instead of memory of its own"
     );

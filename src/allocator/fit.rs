@@ -4,7 +4,7 @@
 use ash::vk;
 
 use super::request::AllocationRequest;
-use super::route::{Spot, Way};
+use super::route::{Candidate, CandidateVisitor};
 use super::{Allocator, Resource};
 use crate::create_info::AllocationCreateInfo;
 use crate::device::Requirements;
@@ -15,8 +15,8 @@ use crate::statistics::{Fit, FitPlace};
 struct Look;
 
 impl Look {
-    fn fit(spot: &Spot<'_>, place: FitPlace) -> Fit {
-        let Spot { allocator, facts, vector, .. } = *spot;
+    fn fit(candidate: &Candidate<'_>, place: FitPlace) -> Fit {
+        let Candidate { allocator, facts, vector, .. } = *candidate;
         let context = &allocator.inner.context;
         let heap_index = context.heap_of(facts.config.memory_type);
         let level = context.budgets.level(heap_index);
@@ -34,28 +34,28 @@ impl Look {
     }
 }
 
-impl Way for Look {
+impl CandidateVisitor for Look {
     type Answer = Fit;
-    const TAKES: bool = false;
+    const ALLOCATES: bool = false;
 
-    fn shared(&self, spot: &Spot<'_>) -> Result<Fit, AllocationError> {
-        let place = match spot.vector.foresee(&spot.allocator.inner.context, &spot.request)? {
+    fn shared(&self, candidate: &Candidate<'_>) -> Result<Fit, AllocationError> {
+        let place = match candidate.vector.foresee(&candidate.allocator.inner.context, &candidate.request)? {
             0 => FitPlace::Block,
             size => FitPlace::NewBlock { size },
         };
-        Ok(Self::fit(spot, place))
+        Ok(Self::fit(candidate, place))
     }
 
     // The caller has checked the limit on blocks.
-    fn dedicated(&self, spot: &Spot<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
-        let context = &spot.allocator.inner.context;
-        let size = spot.dedicated_size();
+    fn dedicated(&self, candidate: &Candidate<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
+        let context = &candidate.allocator.inner.context;
+        let size = candidate.dedicated_size();
         context.budgets.check(
-            context.heap_of(spot.facts.config.memory_type),
+            context.heap_of(candidate.facts.config.memory_type),
             size,
-            spot.request.within_budget,
+            candidate.request.within_budget,
         )?;
-        Ok(Self::fit(spot, FitPlace::Dedicated { size }))
+        Ok(Self::fit(candidate, FitPlace::Dedicated { size }))
     }
 }
 

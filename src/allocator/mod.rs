@@ -2,6 +2,7 @@
 
 mod alias;
 mod allocate;
+mod attach;
 mod bind;
 mod copy;
 mod create;
@@ -27,7 +28,6 @@ mod request;
 mod retire;
 mod route;
 mod scopes;
-mod settle;
 mod statistics;
 mod tracking;
 mod vectors;

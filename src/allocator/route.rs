@@ -23,7 +23,7 @@ use crate::pool::{Pool, VectorFacts};
 type Usual<'a> = (&'a VectorFacts, &'a BlockVector);
 
 /// A candidate placement of an allocation.
-pub(super) struct Spot<'a> {
+pub(super) struct Candidate<'a> {
     pub(super) allocator: &'a Allocator,
     pub(super) asked: &'a AllocationRequest<'a>,
     pub(super) facts: &'a VectorFacts,
@@ -32,7 +32,7 @@ pub(super) struct Spot<'a> {
     pub(super) request: VectorRequest,
 }
 
-impl Spot<'_> {
+impl Candidate<'_> {
     /// Bytes of dedicated memory.
     pub(super) fn dedicated_size(&self) -> u64 {
         self.asked.resource.requirements.size
@@ -40,35 +40,35 @@ impl Spot<'_> {
 }
 
 /// Visits candidate placements. Allocates at the first that works, or only reports it (`would_fit`).
-pub(super) trait Way {
+pub(super) trait CandidateVisitor {
     type Answer;
     /// True if the visitor allocates.
-    const TAKES: bool;
+    const ALLOCATES: bool;
 
     /// Visits a placement in a block.
-    fn shared(&self, spot: &Spot<'_>) -> Result<Self::Answer, AllocationError>;
+    fn shared(&self, candidate: &Candidate<'_>) -> Result<Self::Answer, AllocationError>;
 
     /// Visits dedicated memory. If the caller did not ask for it (`by_name`), it counts as a block of a limited pool.
-    fn dedicated(&self, spot: &Spot<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
+    fn dedicated(&self, candidate: &Candidate<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
 }
 
 /// The visitor that allocates.
-struct Take;
+struct AllocateVisitor;
 
-impl Way for Take {
+impl CandidateVisitor for AllocateVisitor {
     type Answer = Allocation;
-    const TAKES: bool = true;
+    const ALLOCATES: bool = true;
 
-    fn shared(&self, spot: &Spot<'_>) -> Result<Allocation, AllocationError> {
-        let Spot { allocator, asked, facts, vector, ref request } = *spot;
+    fn shared(&self, candidate: &Candidate<'_>) -> Result<Allocation, AllocationError> {
+        let Candidate { allocator, asked, facts, vector, ref request } = *candidate;
         let tried = asked.tried == Some(facts.vector);
         let grant = vector.allocate(&allocator.inner.context, request, tried)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, 0))
     }
 
     #[cold]
-    fn dedicated(&self, spot: &Spot<'_>, by_name: bool) -> Result<Allocation, AllocationError> {
-        let Spot { allocator, asked, facts, vector, ref request } = *spot;
+    fn dedicated(&self, candidate: &Candidate<'_>, by_name: bool) -> Result<Allocation, AllocationError> {
+        let Candidate { allocator, asked, facts, vector, ref request } = *candidate;
         let AllocationRequest { resource, info, .. } = *asked;
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
         let what = DriverAllocation {
@@ -318,7 +318,7 @@ impl Allocator {
             }
             Miss::Dedicated(next) => asked.next = next,
         }
-        self.find_place(&Take, &asked)
+        self.find_place(&AllocateVisitor, &asked)
     }
 
     /// Returns true if no other vector may serve the request.
@@ -381,7 +381,7 @@ impl Allocator {
 
     /// Visits the candidate placements in order of preference.
     #[cold]
-    pub(super) fn find_place<W: Way>(
+    pub(super) fn find_place<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -416,7 +416,7 @@ impl Allocator {
 
     /// Tries the memory types from the best on. If all fail, returns the error of the type that came closest; among
     /// equals, of the best type.
-    pub(super) fn in_best_type<W: Way>(
+    pub(super) fn in_best_type<W: CandidateVisitor>(
         &self,
         asked: &AllocationRequest<'_>,
         place_in: impl Fn(u32) -> Result<W::Answer, AllocationError>,
@@ -431,7 +431,7 @@ impl Allocator {
             };
             closest = Some(closest.map_or(error, |closest| closest.or_closer(error)));
             let Some(next) = others.next() else { return Err(closest.unwrap_or(error)) };
-            if W::TAKES {
+            if W::ALLOCATES {
                 events::fallback(asked, (memory_type, &error), next);
             }
             memory_type = next;
@@ -487,7 +487,7 @@ impl Allocator {
     /// Visits blocks and dedicated memory in one memory type or pool. If there is no memory, frees empty blocks
     /// elsewhere and tries again.
     #[inline]
-    pub(super) fn place_in<W: Way>(
+    pub(super) fn place_in<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -496,7 +496,7 @@ impl Allocator {
     ) -> Result<W::Answer, AllocationError> {
         let size = asked.resource.requirements.size;
         let attempt = || self.attempt_in(way, asked, facts, vector).map_err(|error| error.asked_for(size));
-        if !W::TAKES {
+        if !W::ALLOCATES {
             return attempt();
         }
         let need = Need {
@@ -517,7 +517,7 @@ impl Allocator {
 
     /// One attempt of [`Self::place_in`].
     #[inline]
-    fn attempt_in<W: Way>(
+    fn attempt_in<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -536,7 +536,7 @@ impl Allocator {
         }
         let mut request = asked.of_vector(facts);
         request.size = request.size.saturating_add(self.margin());
-        let spot = &Spot { allocator: self, asked, facts, vector, request };
+        let candidate = &Candidate { allocator: self, asked, facts, vector, request };
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
             if never_allocate {
@@ -545,19 +545,19 @@ impl Allocator {
             if facts.config.fixed_block_size {
                 return Err(Contradiction::DedicatedInFixedPool.into());
             }
-            if W::TAKES {
-                events::dedicated(spot, events::why_it_must(spot));
+            if W::ALLOCATES {
+                events::dedicated(candidate, events::why_it_must(candidate));
             }
-            return way.dedicated(spot, true);
+            return way.dedicated(candidate, true);
         }
         let may_be_dedicated = !never_allocate && !facts.config.fixed_block_size && !upper;
         let mut refused = None;
         if may_be_dedicated && self.is_always_dedicated() {
-            if W::TAKES {
-                events::dedicated(spot, "always_dedicated");
+            if W::ALLOCATES {
+                events::dedicated(candidate, "always_dedicated");
             }
             // The debug settings require it.
-            return way.dedicated(spot, true);
+            return way.dedicated(candidate, true);
         }
         // Dedicated memory is preferable, except where the number of blocks is limited: it would count as a block for
         // one allocation.
@@ -565,17 +565,17 @@ impl Allocator {
             && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
         if may_be_dedicated && is_better_dedicated {
             if self.inner.context.budgets.is_near_max_live_memory() {
-                if W::TAKES {
-                    events::dedicated_declined(spot, "allocation_count", None);
+                if W::ALLOCATES {
+                    events::dedicated_declined(candidate, "allocation_count", None);
                 }
             } else {
-                if W::TAKES {
-                    events::dedicated(spot, events::why_it_should(spot));
+                if W::ALLOCATES {
+                    events::dedicated(candidate, events::why_it_should(candidate));
                 }
-                match way.dedicated(spot, false) {
+                match way.dedicated(candidate, false) {
                     Err(error) if error.is_shortage() => {
-                        if W::TAKES {
-                            events::dedicated_declined(spot, "refused", Some(&error));
+                        if W::ALLOCATES {
+                            events::dedicated_declined(candidate, "refused", Some(&error));
                         }
                         refused = Some(error);
                     }
@@ -583,16 +583,16 @@ impl Allocator {
                 }
             }
         }
-        match way.shared(spot) {
+        match way.shared(candidate) {
             Err(error) if error.is_shortage() => match refused {
                 // If both came equally close, the error of the preferred placement is more useful.
                 Some(refused) => Err(refused.or_closer(error)),
                 None if may_be_dedicated => {
-                    vector.check_dedicated(&spot.request).map_err(|full| full.or_closer(error))?;
-                    if W::TAKES {
-                        events::dedicated(spot, "no_block");
+                    vector.check_dedicated(&candidate.request).map_err(|full| full.or_closer(error))?;
+                    if W::ALLOCATES {
+                        events::dedicated(candidate, "no_block");
                     }
-                    way.dedicated(spot, false).map_err(|later| later.or_closer(error))
+                    way.dedicated(candidate, false).map_err(|later| later.or_closer(error))
                 }
                 None => Err(error),
             },

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::Allocator;
 use super::pools::MAX_BLOCK_SIZE;
 use super::request::AllocationRequest;
-use super::route::Way;
+use super::route::CandidateVisitor;
 use crate::base::cast::index;
 use crate::blocks::BlockVector;
 use crate::create_info::PoolCreateInfo;
@@ -106,7 +106,7 @@ impl Allocator {
     }
 
     /// Visits the pools of a scope, from the best memory type on.
-    pub(super) fn place_in_scope<W: Way>(
+    pub(super) fn place_in_scope<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -120,7 +120,7 @@ impl Allocator {
         })
     }
 
-    fn place_in_scope_s_type<W: Way>(
+    fn place_in_scope_s_type<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -130,7 +130,7 @@ impl Allocator {
         if let Some(Pool { facts, .. }) = scope.pool(memory_type) {
             return self.place_in(way, asked, facts, self.vector_at(facts));
         }
-        if W::TAKES {
+        if W::ALLOCATES {
             return self.place_in_new_pool(way, asked, scope, memory_type);
         }
         // The pool does not exist yet, and a query must not create it. A temporary vector gives the same answer.
@@ -144,7 +144,7 @@ impl Allocator {
     }
 
     /// Makes the first allocation of a scope in a memory type. The scope keeps the pool only if that succeeds.
-    fn place_in_new_pool<W: Way>(
+    fn place_in_new_pool<W: CandidateVisitor>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,

@@ -79,7 +79,7 @@ mod tests {
             for log2 in 0..64 {
                 let tag = with_alignment(tag_of(kind, 0x7f_ffff), Alignment::from_log2(log2));
                 assert_eq!((kind_of(tag), usage_of(tag)), (kind, 0x7f_ffff));
-                assert!(tag.0 < Tag::MASK, "the tag of a loan");
+                assert!(tag.0 < Tag::MASK, "the tag of a lease");
                 // The offset has the requested alignment.
                 let told = alignment_of(tag, 3 << log2).get().trailing_zeros();
                 assert_eq!(told, log2.max(4));

@@ -79,7 +79,7 @@ pub(crate) enum Other {
 std::thread_local! {
     /// The number of calls that this thread made to an [`Engine`].
     pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    /// Those calls to [`Engine::grant_warm`], and to [`Engine::grant_hard`] after it.
+    /// Those calls to [`Engine::grant_fast`], and to [`Engine::grant_slow`] after it.
     pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
@@ -191,15 +191,15 @@ impl Engine {
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
-        match self.grant_warm(size, alignment, tag) {
+        match self.grant_fast(size, alignment, tag) {
             Some(granted) => Some(granted),
-            None => self.grant_hard(size, alignment, tag),
+            None => self.grant_slow(size, alignment, tag),
         }
     }
 
-    /// [`Self::grant`] on the fast path only. On `None`, the caller continues with [`Self::grant_hard`].
+    /// [`Self::grant`] on the fast path only. On `None`, the caller continues with [`Self::grant_slow`].
     #[inline(always)]
-    pub(crate) fn grant_warm(
+    pub(crate) fn grant_fast(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -211,7 +211,7 @@ impl Engine {
             ASKED_WARM.set((ASKED_WARM.get().0 + 1, ASKED_WARM.get().1));
         }
         match self {
-            Self::Tlsf(tlsf) => tlsf.grant_warm(size, alignment, tag),
+            Self::Tlsf(tlsf) => tlsf.grant_fast(size, alignment, tag),
             Self::Linear(linear) => {
                 let region = linear.current();
                 match linear.grant(size, alignment, tag) {
@@ -224,9 +224,9 @@ impl Engine {
         }
     }
 
-    /// The slow path after [`Self::grant_warm`]. Only a [`Tlsf`] has one.
+    /// The slow path after [`Self::grant_fast`]. Only a [`Tlsf`] has one.
     #[cold]
-    pub(crate) fn grant_hard(
+    pub(crate) fn grant_slow(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -235,7 +235,7 @@ impl Engine {
         #[cfg(test)]
         ASKED_WARM.set((ASKED_WARM.get().0, ASKED_WARM.get().1 + 1));
         match self {
-            Self::Tlsf(tlsf) => tlsf.grant_hard(size, alignment, tag),
+            Self::Tlsf(tlsf) => tlsf.grant_slow(size, alignment, tag),
             Self::Linear(_) | Self::Other(_) => None,
         }
     }

@@ -5,19 +5,19 @@ use std::error::Error;
 use std::fmt;
 
 use super::Ticket;
-use super::ticket::MAX_LANES;
+use super::ticket::MAX_TIMELINES;
 
-/// The clock already has [`Clock::MAX_LANES`](super::Clock::MAX_LANES) timelines.
+/// The clock already has [`Clock::MAX_TIMELINES`](super::Clock::MAX_TIMELINES) timelines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooManyLanes;
+pub struct TooManyTimelines;
 
-impl fmt::Display for TooManyLanes {
+impl fmt::Display for TooManyTimelines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a clock has at most {MAX_LANES} lanes")
+        write!(f, "a clock has at most {MAX_TIMELINES} timelines")
     }
 }
 
-impl Error for TooManyLanes {}
+impl Error for TooManyTimelines {}
 
 /// Items wait for tickets of another clock. This clock never reports those as done.
 ///

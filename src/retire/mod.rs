@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Clock`] | tracks which recordings are done; one for each device, shared by all threads |
 //! | [`ClockView`] | read access to a clock, for code that must not decide what is freed |
-//! | [`LaneId`] | a timeline: a queue, or anything else with its own counter of submissions |
+//! | [`TimelineId`] | a timeline: a queue, or anything else with its own counter of submissions |
 //! | [`Ticket`] | one recording on a timeline; created when recording starts, to be stored with its resources |
 //! | [`Retire`] | a queue of items that wait for their tickets |
 //!
@@ -33,16 +33,16 @@
 //! use sublet::retire::{Clock, Retire};
 //!
 //! let clock = Clock::new();
-//! let graphics = clock.add_lane()?; // one for each queue that signals a semaphore of its own
+//! let graphics = clock.add_timeline()?; // one for each queue that signals a semaphore of its own
 //! let mut garbage = Retire::new();
 //!
 //! let ticket = clock.open(graphics); // recording starts
 //! garbage.push(ticket, "a buffer that the recording reads");
 //! clock.submit(ticket, 1)?; // submitted; its vkQueueSubmit signals 1
 //!
-//! clock.poll(|_lane| Ok::<u64, ()>(0)).unwrap(); // vkGetSemaphoreCounterValue says 0: not yet
+//! clock.poll(|_timeline| Ok::<u64, ()>(0)).unwrap(); // vkGetSemaphoreCounterValue says 0: not yet
 //! assert_eq!(garbage.collect(&clock, |_| unreachable!())?, 0);
-//! clock.poll(|_lane| Ok::<u64, ()>(1)).unwrap();
+//! clock.poll(|_timeline| Ok::<u64, ()>(1)).unwrap();
 //! assert_eq!(garbage.collect(&clock, |buffer| println!("{buffer} is free"))?, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -52,13 +52,13 @@
 //! ```
 //! # use sublet::retire::{Clock, Retire};
 //! let clock = Clock::new();
-//! let lane = clock.add_lane()?;
+//! let timeline = clock.add_timeline()?;
 //! let mut garbage = Retire::new();
 //! let mut freed = Vec::new();
 //! for frame in 0..5_u32 {
 //!     let slot = frame % 2;
 //!     // vkWaitForFences for the slot's fence goes here.
-//!     let ticket = clock.begin_frame(lane, slot);
+//!     let ticket = clock.begin_frame(timeline, slot);
 //!     garbage.collect(&clock, |item| freed.push(item))?;
 //!     garbage.push(ticket, frame);
 //!     // vkQueueSubmit with the slot's fence goes here.
@@ -78,13 +78,13 @@
 
 mod clock;
 mod error;
-mod lane;
 mod queue;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod timeline;
 
 pub use self::clock::{Clock, ClockView};
-pub use self::error::{DiscardError, MixedClocks, OtherClock, ReserveError, SubmitError, TooManyLanes};
+pub use self::error::{DiscardError, MixedClocks, OtherClock, ReserveError, SubmitError, TooManyTimelines};
 pub use self::queue::Retire;
-pub use self::ticket::{LaneId, Ticket};
+pub use self::ticket::{Ticket, TimelineId};

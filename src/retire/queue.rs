@@ -115,16 +115,16 @@ impl<T> Arena<T> {
 /// use sublet::retire::{Clock, Retire};
 ///
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 /// let mut kept: Retire<Box<dyn Any + Send>> = Retire::new();
 ///
 /// let texture = Arc::new("texture");
-/// let ticket = clock.open(lane);
+/// let ticket = clock.open(timeline);
 /// kept.push(ticket, Box::new(Arc::clone(&texture))); // shared
 /// kept.push(ticket, Box::new(vec![0_u8; 64])); // a temporary: nobody else has it
 /// clock.submit(ticket, 1)?;
 ///
-/// clock.completed(lane, 1);
+/// clock.completed(timeline, 1);
 /// kept.collect(&clock, drop)?;
 /// assert_eq!(Arc::strong_count(&texture), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -200,7 +200,7 @@ impl<T> Retire<T> {
     /// ```
     /// # use sublet::retire::*;
     /// # let clock = Clock::new();
-    /// # let (graphics, transfer) = (clock.add_lane()?, clock.add_lane()?);
+    /// # let (graphics, transfer) = (clock.add_timeline()?, clock.add_timeline()?);
     /// let mut queue = Retire::new();
     /// let (slow, fast) = (clock.open(graphics), clock.open(transfer));
     /// queue.push(slow, "slow");

@@ -5,16 +5,16 @@ use std::num::NonZeroU64;
 
 /// The fields of a ticket, from the lowest bit: timeline, clock, serial. The serial is highest, so tickets sort in the
 /// order in which they were opened.
-const LANE_BITS: u32 = 6;
+const TIMELINE_BITS: u32 = 6;
 const CLOCK_BITS: u32 = 10;
 const SERIAL_BITS: u32 = 48;
-const _: () = assert!(LANE_BITS + CLOCK_BITS + SERIAL_BITS == u64::BITS);
-/// A `LaneId` holds the low bits of its tickets.
-const NAME_BITS: u32 = LANE_BITS + CLOCK_BITS;
+const _: () = assert!(TIMELINE_BITS + CLOCK_BITS + SERIAL_BITS == u64::BITS);
+/// A `TimelineId` holds the low bits of its tickets.
+const NAME_BITS: u32 = TIMELINE_BITS + CLOCK_BITS;
 const _: () = assert!(NAME_BITS == u16::BITS);
 
 /// The number of timelines that a ticket can name.
-pub(super) const MAX_LANES: usize = 1 << LANE_BITS;
+pub(super) const MAX_TIMELINES: usize = 1 << TIMELINE_BITS;
 /// Clock ids wrap at this number.
 pub(super) const CLOCKS: u16 = 1 << CLOCK_BITS;
 /// The upper bound of serials (exclusive).
@@ -22,16 +22,16 @@ pub(super) const SERIALS: u64 = 1 << SERIAL_BITS;
 
 /// A timeline: a queue, or anything else with its own counter of submissions.
 ///
-/// Created by [`Clock::add_lane`](super::Clock::add_lane). Contains the id of its clock, so another clock rejects it.
+/// Created by [`Clock::add_timeline`](super::Clock::add_timeline). Contains the id of its clock, so another clock rejects it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LaneId(u16);
+pub struct TimelineId(u16);
 
-impl LaneId {
-    pub(super) const fn new(clock: u16, lane: u8) -> Self {
-        debug_assert!(clock < CLOCKS && lane < (1 << LANE_BITS));
+impl TimelineId {
+    pub(super) const fn new(clock: u16, timeline: u8) -> Self {
+        debug_assert!(clock < CLOCKS && timeline < (1 << TIMELINE_BITS));
         // Widening a `u8` is lossless.
         #[allow(clippy::as_conversions, reason = "`From` is not const")]
-        Self(clock << LANE_BITS | lane as u16)
+        Self(clock << TIMELINE_BITS | timeline as u16)
     }
 
     /// The index of the timeline, counted from zero in the order of creation. Use it as an index into an array of
@@ -39,18 +39,18 @@ impl LaneId {
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
-        usize::from(self.0) % MAX_LANES
+        usize::from(self.0) % MAX_TIMELINES
     }
 
     #[inline]
     pub(super) const fn clock(self) -> u16 {
-        self.0 >> LANE_BITS
+        self.0 >> TIMELINE_BITS
     }
 }
 
-impl fmt::Debug for LaneId {
+impl fmt::Debug for TimelineId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LaneId").field(&self.index()).finish()
+        f.debug_tuple("TimelineId").field(&self.index()).finish()
     }
 }
 
@@ -65,40 +65,40 @@ impl fmt::Debug for LaneId {
 ///
 /// ```
 /// let clock = sublet::retire::Clock::new();
-/// let lane = clock.add_lane()?;
-/// let (first, second) = (clock.open(lane), clock.open(lane));
+/// let timeline = clock.add_timeline()?;
+/// let (first, second) = (clock.open(timeline), clock.open(timeline));
 /// assert!(first < second);
-/// assert_eq!(first.lane(), lane);
+/// assert_eq!(first.timeline(), timeline);
 /// assert_eq!(size_of::<Option<sublet::retire::Ticket>>(), 8);
-/// # Ok::<(), sublet::retire::TooManyLanes>(())
+/// # Ok::<(), sublet::retire::TooManyTimelines>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(NonZeroU64);
 
 impl Ticket {
     /// `None` if the serial is zero or the serials are used up.
-    pub(super) fn new(serial: u64, lane: LaneId) -> Option<Self> {
+    pub(super) fn new(serial: u64, timeline: TimelineId) -> Option<Self> {
         if serial >= SERIALS || serial == 0 {
             return None;
         }
-        NonZeroU64::new(serial << NAME_BITS | u64::from(lane.0)).map(Self)
+        NonZeroU64::new(serial << NAME_BITS | u64::from(timeline.0)).map(Self)
     }
 
     /// The timeline of the recording.
     #[inline]
     #[must_use]
-    pub fn lane(self) -> LaneId {
+    pub fn timeline(self) -> TimelineId {
         #[allow(
             clippy::as_conversions,
             clippy::cast_possible_truncation,
             reason = "the low bits are what is wanted"
         )]
-        LaneId(self.0.get() as u16)
+        TimelineId(self.0.get() as u16)
     }
 
     #[inline]
     pub(crate) fn is_of_same_clock(self, other: Self) -> bool {
-        self.lane().clock() == other.lane().clock()
+        self.timeline().clock() == other.timeline().clock()
     }
 
     #[inline]
@@ -109,6 +109,9 @@ impl Ticket {
 
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("lane", &self.lane().index()).field("serial", &self.serial()).finish()
+        f.debug_struct("Ticket")
+            .field("timeline", &self.timeline().index())
+            .field("serial", &self.serial())
+            .finish()
     }
 }

@@ -40,20 +40,20 @@ struct Known {
 pub(super) struct Checkpoint {
     records: usize,
     withdrawn: usize,
-    strangers: u64,
+    unknown_events: u64,
 }
 
 /// The result of decoding a record.
 enum Said {
     Event(Event),
-    Stranger,
+    Unknown,
     /// It retracts an earlier record.
     Withdrawal,
 }
 
 impl From<Option<Event>> for Said {
     fn from(event: Option<Event>) -> Self {
-        event.map_or(Self::Stranger, Self::Event)
+        event.map_or(Self::Unknown, Self::Event)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Decoder {
     records: Vec<Record>,
     /// The indices of retracted records, in any order.
     withdrawn: Vec<usize>,
-    strangers: u64,
+    unknown_events: u64,
     allocations: BTreeMap<Place, Known>,
     next_allocation: u32,
     pools: BTreeMap<PoolPlace, PoolNumber>,
@@ -84,7 +84,7 @@ impl Decoder {
         Self {
             records: Vec::new(),
             withdrawn: Vec::new(),
-            strangers: 0,
+            unknown_events: 0,
             allocations: BTreeMap::new(),
             next_allocation: 0,
             pools: BTreeMap::new(),
@@ -109,19 +109,23 @@ impl Decoder {
             let at = at.next();
             withdrawn.next_if(|&next| Some(next) == at).is_none()
         });
-        (self.records, self.strangers)
+        (self.records, self.unknown_events)
     }
 
     /// Returns the current position, for [`Self::take_back`].
     pub(super) fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { records: self.records.len(), withdrawn: self.withdrawn.len(), strangers: self.strangers }
+        Checkpoint {
+            records: self.records.len(),
+            withdrawn: self.withdrawn.len(),
+            unknown_events: self.unknown_events,
+        }
     }
 
     /// Removes everything since the position. Afterwards, only [`Self::finish`] may be called.
     pub(super) fn take_back(&mut self, since: Checkpoint) {
         self.records.truncate(since.records);
         self.withdrawn.truncate(since.withdrawn);
-        self.strangers = since.strangers;
+        self.unknown_events = since.unknown_events;
     }
 
     /// Decodes one chunk. Returns its number of records. An error contains the index of the byte.
@@ -151,8 +155,8 @@ impl Decoder {
                 let operation = Operation::of_code(operation).ok_or(Damage::Operation { operation })?;
                 match self.event(operation, &mut take)? {
                     Said::Event(event) => Ok(Some(Record { time, thread, event })),
-                    Said::Stranger => {
-                        self.strangers += 1;
+                    Said::Unknown => {
+                        self.unknown_events += 1;
                         Ok(None)
                     }
                     Said::Withdrawal => Ok(None),
@@ -291,7 +295,7 @@ impl Decoder {
         let (resource, wanted) = self.meant(asked);
         let memory_type = take.small()?;
         let at = place(take)?;
-        let Some(wanted) = wanted else { return Ok(Said::Stranger) };
+        let Some(wanted) = wanted else { return Ok(Said::Unknown) };
         if let Some(scope) = scope {
             self.vectors.insert((scope, PoolPlace { vector: at.vector, generation: at.generation }));
         }
@@ -349,7 +353,7 @@ impl Decoder {
                         return Ok(Said::Event(Event::Move { defragmentation, allocation, outcome }));
                     }
                 }
-                return Ok(Said::Stranger);
+                return Ok(Said::Unknown);
             }
             1 => MoveOutcome::Ignored,
             2 => MoveOutcome::Freed,
@@ -376,7 +380,7 @@ impl Decoder {
             (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
                 Said::Event(Event::Free { allocation })
             }
-            _ => Said::Stranger,
+            _ => Said::Unknown,
         })
     }
 }
@@ -442,7 +446,7 @@ macro_rules! event_reader {
                     $(Operation::$name => {
                         // Reads all fields before it returns for an unknown one.
                         $($(let $field = meaning!($kind self take);)*
-                        let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Stranger) };)?
+                        let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Unknown) };)?
                         Ok(Said::Event(Event::$name $({ $($field),* })?))
                     })*
                 }

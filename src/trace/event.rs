@@ -43,7 +43,7 @@ pub struct Trace {
     pub records: Vec<Record>,
     /// The number of calls for unknown allocations, pools and scopes. Those were being created when the recording
     /// began, or the C interface used the destination of a move. These calls are not in `records`.
-    pub strangers: u64,
+    pub unknown_events: u64,
 }
 
 /// One call.

@@ -36,7 +36,7 @@
 //!
 //! A recording contains neither the content of memory nor the `VkDeviceMemory` of an allocation. It may miss a call
 //! that another thread is making when it begins. Later calls for the object of that call are counted in
-//! [`Trace::strangers`]. A program that is killed loses at most the last quarter of a second, and the bytes that the
+//! [`Trace::unknown_events`]. A program that is killed loses at most the last quarter of a second, and the bytes that the
 //! sink has buffered.
 //!
 //! # File format

@@ -63,8 +63,8 @@ impl Trace {
             .map_err(|wrong| chunks.error(first.payload_at + take.at(), wrong.into()))?;
         let mut decoder = Decoder::new();
         let end = chunks.read_calls(&mut decoder, first.header.point).err();
-        let (records, strangers) = decoder.finish();
-        Ok(Prefix { trace: Self { header, records, strangers }, end })
+        let (records, unknown_events) = decoder.finish();
+        Ok(Prefix { trace: Self { header, records, unknown_events }, end })
     }
 }
 

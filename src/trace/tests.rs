@@ -172,7 +172,7 @@ fn trace() -> Trace {
         thread: at / 4 % 3,
         event,
     });
-    Trace { header: header(), records: records.collect(), strangers: 0 }
+    Trace { header: header(), records: records.collect(), unknown_events: 0 }
 }
 
 #[test]
@@ -271,19 +271,19 @@ fn names_are_where_their_numbers_say() {
 
 /// Calls for objects that were never created are not events.
 #[test]
-fn strangers_are_counted() {
+fn unknown_events_are_counted() {
     let allocation = AllocationNumber(9);
     let record = |event| Record { event, ..Record::default() };
-    let of_strangers = vec![
+    let of_unknown_events = vec![
         record(Event::Free { allocation }),
         record(Event::SetName { allocation, name: Some("x".into()) }),
         record(Event::DestroyPool { pool: PoolNumber(3) }),
         record(Event::FreeScope { scope: ScopeNumber(3) }),
         record(Event::EndPass { defragmentation: DefragmentationNumber(0) }),
     ];
-    let trace = Trace { records: of_strangers, ..Trace::default() };
+    let trace = Trace { records: of_unknown_events, ..Trace::default() };
     let read = Trace::read(&trace.to_bytes()).unwrap();
-    assert_eq!((read.records.len(), read.strangers), (0, 5));
+    assert_eq!((read.records.len(), read.unknown_events), (0, 5));
 }
 
 /// Builds a file with a head and these chunks of calls, each with its stated number of records.
@@ -311,17 +311,17 @@ const AGAIN: &[u8] = &[THREAD, 0, Operation::Allocate.code(), 0, 0, 0, 0, 0, 16,
 /// Its checksum is valid but its content is not: none of it is used, including its corrections of earlier chunks.
 #[test]
 fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
-    let stranger = [Operation::Free.code(), 0, 4, 99, 0];
-    let with = |end: &[u8]| [AGAIN, &stranger, end].concat();
+    let unknown_event = [Operation::Free.code(), 0, 4, 99, 0];
+    let with = |end: &[u8]| [AGAIN, &unknown_event, end].concat();
     let whole = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(&[]), 2)])).unwrap();
     assert!(matches!(whole.end.unwrap().damage, Damage::NoEnd));
     assert!(matches!(whole.trace.records[..], [Record { event: Event::Allocate(_), .. }]));
-    assert_eq!(whole.trace.strangers, 1);
+    assert_eq!(whole.trace.unknown_events, 1);
     for (end, records) in [(&[0xEE, 0][..], 3), (&[], 3), (&[Operation::Free.code()][..], 3)] {
         let damaged = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(end), records)])).unwrap();
         assert!(!matches!(damaged.end.unwrap().damage, Damage::NoEnd));
         assert!(matches!(damaged.trace.records[..], [Record { event: Event::Existing(_), .. }]));
-        assert_eq!(damaged.trace.strangers, 0);
+        assert_eq!(damaged.trace.unknown_events, 0);
     }
 }
 

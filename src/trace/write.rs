@@ -23,7 +23,7 @@ impl Trace {
     /// Encodes the trace as a file, for tools that shorten traces and tests that generate them. Times have a resolution
     /// of one nanosecond.
     ///
-    /// [`strangers`](Self::strangers) are not written. An event whose allocation, pool or scope no earlier event created
+    /// [`unknown_events`](Self::unknown_events) are not written. An event whose allocation, pool or scope no earlier event created
     /// is written as a call for an unknown object.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -16,7 +16,7 @@
 //! // SAFETY: the handles are live and outlive the allocator.
 //! let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 //! let clock = Clock::new();
-//! let graphics = clock.add_lane()?;
+//! let graphics = clock.add_timeline()?;
 //! let info = UploadArenaCreateInfo { name: Some("per frame"), ..Default::default() };
 //! // SAFETY: the usages need nothing enabled, and the clock says the truth.
 //! let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;

@@ -120,11 +120,11 @@ fn as_many_sizes_as_memory_types_are_taken() {
         let info = AllocatorCreateInfo { block_sizes: &sizes, flags: enabled(&gpu), ..create_info(&gpu) };
         // SAFETY: instance and device are live, and outlive the allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
-        let rig = hold(Rig { allocator, gpu });
-        let last = *rig.types().last().unwrap();
-        let held = rig.memory(KIB, 1, &in_type(last)).unwrap();
-        assert_eq!(rig.memory_size(&held), MIB, "the last one counts as well");
-        rig.free(held);
+        let fixture = hold(Fixture { allocator, gpu });
+        let last = *fixture.types().last().unwrap();
+        let held = fixture.memory(KIB, 1, &in_type(last)).unwrap();
+        assert_eq!(fixture.memory_size(&held), MIB, "the last one counts as well");
+        fixture.free(held);
     });
 }
 

@@ -48,14 +48,14 @@ fn last_call(gpu: &Gpu) -> AllocateCall {
 #[test]
 fn a_buffer_and_an_optimal_image_share_no_page() {
     on_profiles(having(|profile| profile.limits.buffer_image_granularity > 1), |profile| {
-        let rig = Rig::new(profile);
+        let fixture = Fixture::new(profile);
         let page = profile.limits.buffer_image_granularity;
         let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let mut buffers = Vec::new();
         let mut images = Vec::new();
         for _ in 0..8 {
-            buffers.push(rig.buffer(16, STORAGE, &info).unwrap());
-            images.push(rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap());
+            buffers.push(fixture.buffer(16, STORAGE, &info).unwrap());
+            images.push(fixture.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap());
         }
         let pages = |memory: &sublet::Allocation| {
             let (first, end) = (memory.offset() / page, (memory.offset() + memory.size()).div_ceil(page));
@@ -64,42 +64,42 @@ fn a_buffer_and_an_optimal_image_share_no_page() {
         let linear: Vec<_> = buffers.iter().flat_map(|(_, memory)| pages(memory)).collect();
         let optimal: Vec<_> = images.iter().flat_map(|(_, memory)| pages(memory)).collect();
         assert!(linear.iter().all(|page| !optimal.contains(page)));
-        buffers.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
-        images.into_iter().for_each(|image| rig.destroy_image(image));
+        buffers.into_iter().for_each(|buffer| fixture.destroy_buffer(buffer));
+        images.into_iter().for_each(|image| fixture.destroy_image(image));
     });
 }
 
 #[test]
 fn what_is_flushed_begins_at_an_atom() {
-    on_every_gpu(|rig| {
-        let atom = rig.profile().limits.non_coherent_atom_size;
-        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+    on_every_gpu(|fixture| {
+        let atom = fixture.profile().limits.non_coherent_atom_size;
+        for memory_type in fixture.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let all: Vec<_> =
-                (1..9).map(|size| rig.memory(size, 1, &in_type(memory_type)).unwrap()).collect();
+                (1..9).map(|size| fixture.memory(size, 1, &in_type(memory_type)).unwrap()).collect();
             assert!(all.iter().all(|memory| memory.offset() % atom == 0));
-            rig.free_all(all);
+            fixture.free_all(all);
         }
     });
 }
 
 #[test]
 fn a_flushed_range_is_rounded_outwards() {
-    on_every_gpu(|rig| {
-        let atom = rig.profile().limits.non_coherent_atom_size;
-        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
-            let memory = rig.memory(4 * atom, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+    on_every_gpu(|fixture| {
+        let atom = fixture.profile().limits.non_coherent_atom_size;
+        for memory_type in fixture.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+            let memory = fixture.memory(4 * atom, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             let start = memory.mapped_pointer().unwrap().cast::<u8>();
             // The two bytes are the last of one atom and the first of the next.
             let at = 2 * atom - 1;
             let two = start.as_ptr().wrapping_add(at as usize);
             // SAFETY: both bytes are inside the allocation, which is mapped.
             unsafe { two.write_bytes(7, 2) };
-            rig.allocator.flush(&memory, at, 2).unwrap();
+            fixture.allocator.flush(&memory, at, 2).unwrap();
             // The simulated driver rejects ranges that are not whole atoms.
-            rig.gpu.assert_silent();
-            let seen = rig.read_memory(memory.memory(), memory.offset() + at, 2).unwrap();
+            fixture.gpu.assert_silent();
+            let seen = fixture.read_memory(memory.memory(), memory.offset() + at, 2).unwrap();
             assert_eq!(seen, [7, 7]);
-            rig.free(memory);
+            fixture.free(memory);
         }
     });
 }
@@ -107,18 +107,19 @@ fn a_flushed_range_is_rounded_outwards() {
 #[test]
 fn blocks_double_up_to_the_preferred_size() {
     on_every_profile(|profile| {
-        let rig = Rig::with(Gpu::new(profile), &Options { large_block: 4 * MIB, ..Options::default() });
-        for memory_type in rig.types_with(NONE, PROTECTED | LAZY) {
-            if rig.heap_size(memory_type) <= GIB {
+        let fixture =
+            Fixture::with(Gpu::new(profile), &Options { large_block: 4 * MIB, ..Options::default() });
+        for memory_type in fixture.types_with(NONE, PROTECTED | LAZY) {
+            if fixture.heap_size(memory_type) <= GIB {
                 continue;
             }
-            rig.gpu.log_allocations(true);
+            fixture.gpu.log_allocations(true);
             let all: Vec<_> =
-                (0..80).map(|_| rig.memory(128 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
-            let sizes: Vec<_> = rig.gpu.take_log().iter().map(|call| call.asked.size).collect();
+                (0..80).map(|_| fixture.memory(128 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
+            let sizes: Vec<_> = fixture.gpu.take_log().iter().map(|call| call.asked.size).collect();
             assert_eq!(sizes[..4], [MIB / 2, MIB, 2 * MIB, 4 * MIB]);
             assert!(sizes[4..].iter().all(|&size| size == 4 * MIB) && sizes.len() > 4);
-            rig.free_all(all);
+            fixture.free_all(all);
         }
     });
 }
@@ -126,15 +127,19 @@ fn blocks_double_up_to_the_preferred_size() {
 #[test]
 fn half_a_block_is_the_most_that_is_shared() {
     on_every_profile(|profile| {
-        let rig = Rig::with(Gpu::new(profile), &Options { large_block: 4 * MIB, ..Options::default() });
-        for memory_type in rig.types_with(NONE, PROTECTED | LAZY) {
-            let half =
-                if rig.heap_size(memory_type) <= GIB { rig.block_size(memory_type) / 2 } else { 2 * MIB };
-            let shared = rig.memory(half, 1, &in_type(memory_type)).unwrap();
-            let alone = rig.memory(half + 1, 1, &in_type(memory_type)).unwrap();
+        let fixture =
+            Fixture::with(Gpu::new(profile), &Options { large_block: 4 * MIB, ..Options::default() });
+        for memory_type in fixture.types_with(NONE, PROTECTED | LAZY) {
+            let half = if fixture.heap_size(memory_type) <= GIB {
+                fixture.block_size(memory_type) / 2
+            } else {
+                2 * MIB
+            };
+            let shared = fixture.memory(half, 1, &in_type(memory_type)).unwrap();
+            let alone = fixture.memory(half + 1, 1, &in_type(memory_type)).unwrap();
             assert_eq!((shared.is_dedicated(), alone.is_dedicated()), (false, true));
-            rig.free_all([shared, alone]);
-            rig.allocator.trim();
+            fixture.free_all([shared, alone]);
+            fixture.allocator.trim();
         }
     });
 }
@@ -143,66 +148,68 @@ fn half_a_block_is_the_most_that_is_shared() {
 fn within_the_budget_without_being_dedicated() {
     on_every_profile(|profile| {
         let gpu = Gpu::new(profile);
-        let rig =
-            Rig::with(Gpu::new(profile), &Options { large_block: 64 * MIB, ..Options::without_budget(&gpu) });
-        let memory_type = rig.types()[0];
-        let budget = rig.heap_size(memory_type) / 5 * 4;
+        let fixture = Fixture::with(
+            Gpu::new(profile),
+            &Options { large_block: 64 * MIB, ..Options::without_budget(&gpu) },
+        );
+        let memory_type = fixture.types()[0];
+        let budget = fixture.heap_size(memory_type) / 5 * 4;
         let info = in_type_with(memory_type, Flags::WITHIN_BUDGET);
-        let piece = rig.heap_size(memory_type) / 100;
+        let piece = fixture.heap_size(memory_type) / 100;
         let mut all = Vec::new();
         let error = loop {
-            match rig.memory(piece, 1, &info) {
+            match fixture.memory(piece, 1, &info) {
                 Ok(memory) => all.push(memory),
                 Err(error) => break error,
             }
             assert!(all.len() < 100, "the budget was passed");
         };
         assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
-        assert!(rig.gpu.live().memory_bytes_by_heap[rig.heap_of(memory_type) as usize] <= budget);
+        assert!(fixture.gpu.live().memory_bytes_by_heap[fixture.heap_of(memory_type) as usize] <= budget);
         assert!(all.len() > 40);
         // A request without `WITHIN_BUDGET` succeeds.
-        all.push(rig.memory(piece, 1, &in_type(memory_type)).unwrap());
-        rig.free_all(all);
+        all.push(fixture.memory(piece, 1, &in_type(memory_type)).unwrap());
+        fixture.free_all(all);
     });
 }
 
 #[test]
 fn the_lowest_of_several_holes() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let pool_info = PoolCreateInfo {
             block_size: MIB,
             max_block_count: 1,
             flags: PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
             ..PoolCreateInfo::new(0)
         };
-        let pool = rig.pool(&pool_info).unwrap();
+        let pool = fixture.pool(&pool_info).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
         let mut all: Vec<_> =
-            (0..16).map(|_| Some(rig.memory(64 * KIB, 64 * KIB, &in_pool).unwrap())).collect();
+            (0..16).map(|_| Some(fixture.memory(64 * KIB, 64 * KIB, &in_pool).unwrap())).collect();
         all.sort_by_key(|memory| memory.as_ref().map(sublet::Allocation::offset));
         // The order of the frees is mixed, so that it cannot determine the result.
         for at in [9, 3, 12, 5, 14] {
-            rig.free(all[at].take().unwrap());
+            fixture.free(all[at].take().unwrap());
         }
         let lowest = AllocationCreateInfo { flags: Flags::STRATEGY_MIN_OFFSET, ..in_pool };
         let mut found = Vec::new();
         for expected in [3, 5, 9, 12, 14] {
-            let memory = rig.memory(64 * KIB, 1, &lowest).unwrap();
+            let memory = fixture.memory(64 * KIB, 1, &lowest).unwrap();
             assert_eq!(memory.offset(), expected * 64 * KIB);
             found.push(memory);
         }
-        rig.free_all(all.into_iter().flatten().chain(found));
-        rig.destroy_pool(pool);
+        fixture.free_all(all.into_iter().flatten().chain(found));
+        fixture.destroy_pool(pool);
     });
 }
 
 #[test]
 fn the_driver_is_not_asked_for_more_than_a_heap() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
-            let heap_size = rig.heap_size(memory_type);
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
+            let heap_size = fixture.heap_size(memory_type);
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
-                let error = rig.memory(heap_size + 1, 1, &in_type_with(memory_type, flags)).unwrap_err();
+                let error = fixture.memory(heap_size + 1, 1, &in_type_with(memory_type, flags)).unwrap_err();
                 let AllocationError::Memory(MemoryError::HeapTooSmall { size, .. }) = error else {
                     panic!("{error:?}");
                 };
@@ -210,44 +217,44 @@ fn the_driver_is_not_asked_for_more_than_a_heap() {
                 assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
             }
         }
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 0);
     });
 }
 
 /// Returns the properties of the memory type that a buffer would use.
 fn properties_for(
-    rig: &Rig,
+    fixture: &Fixture,
     usage: vk::BufferUsageFlags,
     info: &AllocationCreateInfo<'_>,
 ) -> vk::MemoryPropertyFlags {
     let buffer_info = vk::BufferCreateInfo::default().size(64).usage(usage);
     // SAFETY: the create-info is valid.
-    let found = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) };
-    rig.properties(found.unwrap())
+    let found = unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) };
+    fixture.properties(found.unwrap())
 }
 
 /// Returns the properties of each memory type that a buffer supports.
-fn possible(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<vk::MemoryPropertyFlags> {
+fn possible(fixture: &Fixture, usage: vk::BufferUsageFlags) -> Vec<vk::MemoryPropertyFlags> {
     let buffer_info = vk::BufferCreateInfo::default().size(64).usage(usage);
     // SAFETY: the create-info is valid.
-    let buffer = unsafe { rig.gpu.device().create_buffer(&buffer_info, None) }.unwrap();
+    let buffer = unsafe { fixture.gpu.device().create_buffer(&buffer_info, None) }.unwrap();
     // SAFETY: the buffer is live.
-    let bits = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
+    let bits = unsafe { fixture.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
     // SAFETY: the device does not use it.
-    unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
-    let fits = rig.types().into_iter().filter(|memory_type| bits & (1 << memory_type) != 0);
-    fits.map(|memory_type| rig.properties(memory_type)).collect()
+    unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
+    let fits = fixture.types().into_iter().filter(|memory_type| bits & (1 << memory_type) != 0);
+    fits.map(|memory_type| fixture.properties(memory_type)).collect()
 }
 
 #[test]
 fn a_preferred_property_is_had_where_it_is_to_be_had() {
     let tried = Mutex::new(0);
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         for property in [DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED] {
-            let there = possible(&rig, STORAGE).iter().any(|it| it.contains(property));
-            let plain = properties_for(&rig, STORAGE, &AllocationCreateInfo::default());
+            let there = possible(&fixture, STORAGE).iter().any(|it| it.contains(property));
+            let plain = properties_for(&fixture, STORAGE, &AllocationCreateInfo::default());
             let info = AllocationCreateInfo { preferred_flags: property, ..Default::default() };
-            assert_eq!(properties_for(&rig, STORAGE, &info).contains(property), there);
+            assert_eq!(properties_for(&fixture, STORAGE, &info).contains(property), there);
             *tried.lock().unwrap() += u32::from(there && !plain.contains(property));
         }
     });
@@ -257,16 +264,16 @@ fn a_preferred_property_is_had_where_it_is_to_be_had() {
 #[test]
 fn an_unwelcome_property_is_avoided_where_it_can_be() {
     let tried = Mutex::new(0);
-    on_every_gpu(|rig| {
-        let types = possible(&rig, STORAGE);
+    on_every_gpu(|fixture| {
+        let types = possible(&fixture, STORAGE);
         // `CpuCopy` prefers memory that is not device-local.
         let outside = types.iter().any(|it| !it.contains(DEVICE_LOCAL));
-        let chosen = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::CpuCopy));
+        let chosen = properties_for(&fixture, STORAGE, &AllocationCreateInfo::new(MemoryUsage::CpuCopy));
         assert_eq!(chosen.contains(DEVICE_LOCAL), !outside);
         *tried.lock().unwrap() += u32::from(outside && types.iter().any(|it| it.contains(DEVICE_LOCAL)));
         // Sequential writes avoid cached memory if another type with the same device locality exists.
         let write = with_flags(MemoryUsage::AutoPreferHost, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
-        let chosen = properties_for(&rig, STORAGE, &write);
+        let chosen = properties_for(&fixture, STORAGE, &write);
         let as_near = |it: &&vk::MemoryPropertyFlags| {
             it.contains(HOST_VISIBLE) && it.contains(DEVICE_LOCAL) == chosen.contains(DEVICE_LOCAL)
         };
@@ -279,12 +286,13 @@ fn an_unwelcome_property_is_avoided_where_it_can_be() {
 #[test]
 fn host_memory_if_there_is_a_choice() {
     let tried = Mutex::new(0);
-    on_every_gpu(|rig| {
-        let types = possible(&rig, STORAGE);
+    on_every_gpu(|fixture| {
+        let types = possible(&fixture, STORAGE);
         let outside = types.iter().any(|it| !it.contains(DEVICE_LOCAL));
-        let chosen = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::AutoPreferHost));
+        let chosen =
+            properties_for(&fixture, STORAGE, &AllocationCreateInfo::new(MemoryUsage::AutoPreferHost));
         assert_eq!(chosen.contains(DEVICE_LOCAL), !outside);
-        let plain = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto));
+        let plain = properties_for(&fixture, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto));
         assert_eq!(plain.contains(DEVICE_LOCAL), types.iter().any(|it| it.contains(DEVICE_LOCAL)));
         *tried.lock().unwrap() += u32::from(chosen != plain);
     });
@@ -294,16 +302,16 @@ fn host_memory_if_there_is_a_choice() {
 #[test]
 fn device_memory_if_there_is_a_choice() {
     let tried = Mutex::new(0);
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let staging = vk::BufferUsageFlags::TRANSFER_SRC;
-        let types = possible(&rig, staging);
+        let types = possible(&fixture, staging);
         let write = |usage| with_flags(usage, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
         let near =
             types.iter().any(|it| it.contains(DEVICE_LOCAL | HOST_VISIBLE) && !it.contains(HOST_CACHED));
-        let chosen = properties_for(&rig, staging, &write(MemoryUsage::AutoPreferDevice));
+        let chosen = properties_for(&fixture, staging, &write(MemoryUsage::AutoPreferDevice));
         assert!(chosen.contains(HOST_VISIBLE));
         assert!(chosen.contains(DEVICE_LOCAL) || !near);
-        let plain = properties_for(&rig, staging, &write(MemoryUsage::Auto));
+        let plain = properties_for(&fixture, staging, &write(MemoryUsage::Auto));
         let far =
             types.iter().any(|it| it.contains(HOST_VISIBLE) && !it.intersects(DEVICE_LOCAL | HOST_CACHED));
         assert!(!plain.contains(DEVICE_LOCAL) || !far);
@@ -314,37 +322,37 @@ fn device_memory_if_there_is_a_choice() {
 
 #[test]
 fn the_driver_is_never_asked() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let never = in_type_with(0, Flags::NEVER_ALLOCATE);
-        rig.memory(KIB, 1, &never).unwrap_err();
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
-        let first = rig.memory(KIB, 1, &in_type(0)).unwrap();
+        fixture.memory(KIB, 1, &never).unwrap_err();
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 0);
+        let first = fixture.memory(KIB, 1, &in_type(0)).unwrap();
         let mut all = vec![first];
-        let piece = rig.memory_size(&all[0]) / 8;
-        while let Ok(memory) = rig.memory(piece, 1, &never) {
+        let piece = fixture.memory_size(&all[0]) / 8;
+        while let Ok(memory) = fixture.memory(piece, 1, &never) {
             all.push(memory);
         }
         assert!(all.len() > 6);
-        let large = rig.block_size(0) / 2 + 1;
-        rig.memory(large, 1, &never).unwrap_err();
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        rig.free_all(all);
+        let large = fixture.block_size(0) / 2 + 1;
+        fixture.memory(large, 1, &never).unwrap_err();
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+        fixture.free_all(all);
     });
 }
 
 #[test]
 fn nothing_is_bound_that_was_not_to_be() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
-        let (buffer, memory) = rig.buffer(KIB, STORAGE, &info).unwrap();
-        let (image, image_memory) = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
-        assert_eq!((rig.gpu.calls("vkBindBufferMemory"), rig.gpu.calls("vkBindImageMemory")), (0, 0));
+        let (buffer, memory) = fixture.buffer(KIB, STORAGE, &info).unwrap();
+        let (image, image_memory) = fixture.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
+        assert_eq!((fixture.gpu.calls("vkBindBufferMemory"), fixture.gpu.calls("vkBindImageMemory")), (0, 0));
         // SAFETY: the memory was allocated for the buffer, which is not bound.
-        unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
+        unsafe { fixture.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
         // SAFETY: the memory was allocated for the image, which is not bound.
-        unsafe { rig.allocator.bind_image_memory(&image_memory, 0, image) }.unwrap();
-        rig.destroy_buffer((buffer, memory));
-        rig.destroy_image((image, image_memory));
+        unsafe { fixture.allocator.bind_image_memory(&image_memory, 0, image) }.unwrap();
+        fixture.destroy_buffer((buffer, memory));
+        fixture.destroy_image((image, image_memory));
     });
 }
 
@@ -356,24 +364,24 @@ fn memory_has_an_address_where_it_needs_one() {
             let gpu = Gpu::new(profile);
             let without = AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
             let flags = if enabled_flag { enabled(&gpu) } else { enabled(&gpu) - without };
-            let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
-            rig.gpu.log_allocations(true);
+            let fixture = Fixture::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+            fixture.gpu.log_allocations(true);
             let expected = if enabled_flag { address } else { 0 };
-            let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-            assert_eq!(last_call(&rig.gpu).asked.flags, expected, "a block may hold such a buffer");
-            rig.free(memory);
+            let memory = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+            assert_eq!(last_call(&fixture.gpu).asked.flags, expected, "a block may hold such a buffer");
+            fixture.free(memory);
             let alone = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY);
-            let plain = rig.buffer(KIB, STORAGE, &alone).unwrap();
-            assert_eq!(last_call(&rig.gpu).asked.flags, 0, "this one needs none");
-            rig.destroy_buffer(plain);
-            let image = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
-            assert_eq!(last_call(&rig.gpu).asked.flags, 0, "images have none");
-            rig.destroy_image(image);
+            let plain = fixture.buffer(KIB, STORAGE, &alone).unwrap();
+            assert_eq!(last_call(&fixture.gpu).asked.flags, 0, "this one needs none");
+            fixture.destroy_buffer(plain);
+            let image = fixture.image(&square(4, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
+            assert_eq!(last_call(&fixture.gpu).asked.flags, 0, "images have none");
+            fixture.destroy_image(image);
             if enabled_flag {
                 let usage = STORAGE | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-                let addressed = rig.buffer(KIB, usage, &alone).unwrap();
-                assert_eq!(last_call(&rig.gpu).asked.flags, address);
-                rig.destroy_buffer(addressed);
+                let addressed = fixture.buffer(KIB, usage, &alone).unwrap();
+                assert_eq!(last_call(&fixture.gpu).asked.flags, address);
+                fixture.destroy_buffer(addressed);
             }
         }
     });
@@ -381,26 +389,26 @@ fn memory_has_an_address_where_it_needs_one() {
 
 #[test]
 fn the_driver_is_told_what_memory_is_dedicated_to() {
-    on_every_gpu(|rig| {
-        rig.gpu.log_allocations(true);
-        let told = rig.gpu.extensions().contains(&"VK_KHR_dedicated_allocation".to_owned());
+    on_every_gpu(|fixture| {
+        fixture.gpu.log_allocations(true);
+        let told = fixture.gpu.extensions().contains(&"VK_KHR_dedicated_allocation".to_owned());
         for can_alias in [false, true] {
             let alias = if can_alias { Flags::CAN_ALIAS } else { Flags::empty() };
             let alone = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY | alias);
-            let buffer = rig.buffer(KIB, STORAGE, &alone).unwrap();
-            let asked = last_call(&rig.gpu).asked;
+            let buffer = fixture.buffer(KIB, STORAGE, &alone).unwrap();
+            let asked = last_call(&fixture.gpu).asked;
             let expected = if told && !can_alias { buffer.0 } else { vk::Buffer::null() };
             assert_eq!((asked.dedicated_buffer, asked.dedicated_image), (expected, vk::Image::null()));
-            rig.destroy_buffer(buffer);
-            let image = rig.image(&square(64, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
-            let asked = last_call(&rig.gpu).asked;
+            fixture.destroy_buffer(buffer);
+            let image = fixture.image(&square(64, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
+            let asked = last_call(&fixture.gpu).asked;
             let expected = if told && !can_alias { image.0 } else { vk::Image::null() };
             assert_eq!((asked.dedicated_buffer, asked.dedicated_image), (vk::Buffer::null(), expected));
-            rig.destroy_image(image);
+            fixture.destroy_image(image);
         }
-        let block = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-        assert_eq!(last_call(&rig.gpu).asked.dedicated_kind(), vk::ObjectType::UNKNOWN);
-        rig.free(block);
+        let block = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+        assert_eq!(last_call(&fixture.gpu).asked.dedicated_kind(), vk::ObjectType::UNKNOWN);
+        fixture.free(block);
     });
 }
 
@@ -420,32 +428,32 @@ fn both_callbacks_are_called_for_both_kinds_of_memory() {
         })),
         ..create_info(&gpu)
     };
-    let rig = hold(Rig { allocator: new_allocator(&info).unwrap(), gpu });
-    let block = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+    let fixture = hold(Fixture { allocator: new_allocator(&info).unwrap(), gpu });
+    let block = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
     assert_eq!(*counts.lock().unwrap(), (1, 0));
-    let alone = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+    let alone = fixture.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
     assert_eq!(*counts.lock().unwrap(), (2, 0));
-    rig.free_all([block, alone]);
-    rig.allocator.trim();
+    fixture.free_all([block, alone]);
+    fixture.allocator.trim();
     assert_eq!(*counts.lock().unwrap(), (2, 2));
 }
 
 #[test]
 fn nothing_is_created_of_no_size() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let error = rig.buffer(0, STORAGE, &auto).unwrap_err();
+        let error = fixture.buffer(0, STORAGE, &auto).unwrap_err();
         assert_eq!(error, CreateError::ZeroExtent);
         assert_eq!(error.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
-        assert_eq!(rig.memory(0, 1, &in_type(0)).unwrap_err(), AllocationError::ZeroSize);
-        assert_eq!((rig.gpu.calls("vkCreateBuffer"), rig.gpu.calls("vkAllocateMemory")), (0, 0));
+        assert_eq!(fixture.memory(0, 1, &in_type(0)).unwrap_err(), AllocationError::ZeroSize);
+        assert_eq!((fixture.gpu.calls("vkCreateBuffer"), fixture.gpu.calls("vkAllocateMemory")), (0, 0));
     });
 }
 
 #[test]
 fn each_page_has_its_own_requirements() {
-    on_every_gpu(|rig| {
-        let types = rig.types_with(NONE, PROTECTED | LAZY);
+    on_every_gpu(|fixture| {
+        let types = fixture.types_with(NONE, PROTECTED | LAZY);
         let requirements: Vec<_> = (0..12)
             .map(|at| vk::MemoryRequirements {
                 size: (at + 1) * KIB,
@@ -453,26 +461,27 @@ fn each_page_has_its_own_requirements() {
                 memory_type_bits: 1 << types[at as usize % types.len()],
             })
             .collect();
-        let pages = rig.allocator.allocate_memory_pages(&requirements, &[AllocationCreateInfo::default()]);
+        let pages =
+            fixture.allocator.allocate_memory_pages(&requirements, &[AllocationCreateInfo::default()]);
         let pages = pages.unwrap();
         assert_eq!(pages.len(), 12);
         for (page, wanted) in pages.iter().zip(&requirements) {
             assert_eq!((page.size(), page.offset() % wanted.alignment), (wanted.size, 0));
             assert_eq!(1 << page.memory_type_index(), wanted.memory_type_bits);
         }
-        rig.free_all(pages);
+        fixture.free_all(pages);
         // The same with one create-info per element.
         let infos: Vec<_> =
             (0..12).map(|user_data| AllocationCreateInfo { user_data, ..Default::default() }).collect();
-        let pages = rig.allocator.allocate_memory_pages(&requirements, &infos).unwrap();
+        let pages = fixture.allocator.allocate_memory_pages(&requirements, &infos).unwrap();
         assert!(pages.iter().zip(0..).all(|(page, at)| page.user_data() == at));
-        rig.free_all(pages);
+        fixture.free_all(pages);
     });
 }
 
 #[test]
 fn the_drivers_own_word_is_kept() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         for result in [
             vk::Result::ERROR_DEVICE_LOST,
             vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -481,13 +490,13 @@ fn the_drivers_own_word_is_kept() {
             vk::Result::ERROR_INVALID_EXTERNAL_HANDLE,
         ] {
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
-                rig.gpu.faults().fail_always("vkAllocateMemory", result);
-                let error = rig.memory(KIB, 1, &in_type_with(0, flags)).unwrap_err();
+                fixture.gpu.faults().fail_always("vkAllocateMemory", result);
+                let error = fixture.memory(KIB, 1, &in_type_with(0, flags)).unwrap_err();
                 assert_eq!(driver_result(&error), Some(result));
                 assert_eq!(error.vk_result(), result);
-                let made = rig.buffer(KIB, STORAGE, &with_flags(MemoryUsage::Auto, flags)).unwrap_err();
+                let made = fixture.buffer(KIB, STORAGE, &with_flags(MemoryUsage::Auto, flags)).unwrap_err();
                 assert_eq!((driver_result(&made), made.vk_result()), (Some(result), result));
-                rig.gpu.faults().clear();
+                fixture.gpu.faults().clear();
             }
         }
     });
@@ -496,18 +505,19 @@ fn the_drivers_own_word_is_kept() {
 #[test]
 fn near_the_budget_small_allocations_share_blocks() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = rig.types()[0];
-        let heap = rig.heap_of(memory_type);
+        let fixture = Fixture::new(profile);
+        let memory_type = fixture.types()[0];
+        let heap = fixture.heap_of(memory_type);
         // Other processes use the whole budget, and the allocator has read it.
-        rig.gpu.faults().set_budget(heap, 64 * MIB, 64 * MIB);
-        rig.allocator.set_current_frame_index(1);
-        rig.gpu.reset_calls();
-        let all: Vec<_> = (0..64).map(|_| rig.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
-        assert!(rig.gpu.calls("vkAllocateMemory") <= 4, "{}", rig.gpu.calls("vkAllocateMemory"));
+        fixture.gpu.faults().set_budget(heap, 64 * MIB, 64 * MIB);
+        fixture.allocator.set_current_frame_index(1);
+        fixture.gpu.reset_calls();
+        let all: Vec<_> =
+            (0..64).map(|_| fixture.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
+        assert!(fixture.gpu.calls("vkAllocateMemory") <= 4, "{}", fixture.gpu.calls("vkAllocateMemory"));
         assert!(all.iter().all(|memory| !memory.is_dedicated()));
         // The blocks are small.
-        assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
-        rig.free_all(all);
+        assert!(all.iter().all(|memory| fixture.memory_size(memory) <= fixture.block_size(memory_type) / 64));
+        fixture.free_all(all);
     });
 }

@@ -14,13 +14,13 @@ use sublet::{
 
 use crate::common::*;
 
-fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Rig> {
+fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Fixture> {
     let info = AllocatorCreateInfo {
         flags: enabled(&gpu),
         device_memory_callbacks: Some(callbacks),
         ..create_info(&gpu)
     };
-    hold(Rig { allocator: new_allocator(&info).unwrap(), gpu })
+    hold(Fixture { allocator: new_allocator(&info).unwrap(), gpu })
 }
 
 /// The callbacks report every `VkDeviceMemory`, of blocks and dedicated, in order, with type and size.
@@ -29,33 +29,33 @@ fn all_memory_is_told_of() {
     on_every_profile(|profile| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let list = Arc::clone(&seen);
-        let rig = told(
+        let fixture = told(
             Gpu::new(profile),
             DeviceMemoryCallbacks::new(move |event| list.lock().unwrap().push(event)),
         );
         let take = || std::mem::take(&mut *seen.lock().unwrap());
         assert_eq!(take(), []);
-        let block = rig.memory(KIB, 1, &in_type(0)).unwrap();
-        let (memory, size) = (block.memory(), rig.memory_size(&block));
+        let block = fixture.memory(KIB, 1, &in_type(0)).unwrap();
+        let (memory, size) = (block.memory(), fixture.memory_size(&block));
         assert_eq!(take(), [DeviceMemoryEvent::Allocated { memory_type: 0, memory, size }]);
-        let second = rig.memory(KIB, 1, &in_type(0)).unwrap();
+        let second = fixture.memory(KIB, 1, &in_type(0)).unwrap();
         assert_eq!(take(), [], "it is in the same block");
-        let alone = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+        let alone = fixture.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
         let dedicated = alone.memory();
         assert_eq!(take(), [DeviceMemoryEvent::Allocated { memory_type: 0, memory: dedicated, size: KIB }]);
-        rig.free(alone);
+        fixture.free(alone);
         assert_eq!(take(), [DeviceMemoryEvent::Freeing { memory_type: 0, memory: dedicated, size: KIB }]);
-        rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_DEVICE_LOST);
-        rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap_err();
+        fixture.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_DEVICE_LOST);
+        fixture.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap_err();
         assert_eq!(take(), [], "the driver gave nothing");
         let pool =
-            rig.pool(&PoolCreateInfo { block_size: MIB, min_block_count: 2, ..PoolCreateInfo::new(0) });
+            fixture.pool(&PoolCreateInfo { block_size: MIB, min_block_count: 2, ..PoolCreateInfo::new(0) });
         assert_eq!(take().len(), 2);
-        rig.destroy_pool(pool.unwrap());
+        fixture.destroy_pool(pool.unwrap());
         assert_eq!(take().len(), 2);
-        rig.free_all([block, second]);
+        fixture.free_all([block, second]);
         assert_eq!(take(), [], "an empty block is kept");
-        rig.allocator.trim();
+        fixture.allocator.trim();
         assert_eq!(take(), [DeviceMemoryEvent::Freeing { memory_type: 0, memory, size }]);
     });
 }
@@ -168,21 +168,21 @@ fn allocation_callbacks_are_passed_to_the_driver() {
             };
             new_allocator(&info).unwrap()
         };
-        let rig = hold(Rig { allocator, gpu });
-        let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+        let fixture = hold(Fixture { allocator, gpu });
+        let memory = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
         assert_eq!(count(), 1, "a block");
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &auto).unwrap();
-        let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
-        let objects = rig.gpu.live();
+        let buffer = fixture.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &auto).unwrap();
+        let image = fixture.image(&square(16, vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
+        let objects = fixture.gpu.live();
         assert_eq!(count(), (objects.memories + objects.buffers + objects.images) as i64);
         let sample = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
         // SAFETY: the create-info is valid.
-        unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }.unwrap();
-        rig.destroy_buffer(buffer);
-        rig.destroy_image(image);
-        rig.free(memory);
-        rig.allocator.trim();
+        unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }.unwrap();
+        fixture.destroy_buffer(buffer);
+        fixture.destroy_image(image);
+        fixture.free(memory);
+        fixture.allocator.trim();
         assert_eq!(count(), 0);
     });
 }

@@ -36,12 +36,12 @@ fn linked<T: TaggedStructure>(mut first: T, second: &impl Sized) -> T {
 }
 
 /// Returns allocators that export all their memory, on GPUs that have every feature used here.
-fn exporting(types: Handles) -> Vec<Held<Rig>> {
+fn exporting(types: Handles) -> Vec<Held<Fixture>> {
     let profiles = having(|profile| {
         let features = profile.features;
         features.external_memory && features.memory_priority && features.buffer_device_address
     });
-    let rig = |&profile: &&'static _| {
+    let fixture = |&profile: &&'static _| {
         let gpu = Gpu::new(profile);
         let info = AllocatorCreateInfo {
             flags: enabled(&gpu),
@@ -50,9 +50,9 @@ fn exporting(types: Handles) -> Vec<Held<Rig>> {
         };
         let allocator = new_allocator(&info).unwrap();
         gpu.log_allocations(true);
-        hold(Rig { allocator, gpu })
+        hold(Fixture { allocator, gpu })
     };
-    profiles.iter().map(rig).collect()
+    profiles.iter().map(fixture).collect()
 }
 
 /// Returns the only `vkAllocateMemory` call. No structure type occurs twice in its chain.
@@ -66,8 +66,8 @@ fn only_call(gpu: &Gpu) -> AllocateCall {
 }
 
 /// Returns true if shared memory has to be dedicated.
-fn requires_dedicated(rig: &Rig) -> bool {
-    rig.profile().images.external_requires_dedicated
+fn requires_dedicated(fixture: &Fixture) -> bool {
+    fixture.profile().images.external_requires_dedicated
 }
 
 fn auto() -> AllocationCreateInfo<'static> {
@@ -75,7 +75,7 @@ fn auto() -> AllocationCreateInfo<'static> {
 }
 
 fn buffer_with(
-    rig: &Rig,
+    fixture: &Fixture,
     types: Handles,
     info: &AllocationCreateInfo<'_>,
     next: MemoryAllocateNext,
@@ -84,11 +84,11 @@ fn buffer_with(
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let buffer_info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
     // SAFETY: the create-info is valid, and names the handle types of the shared memory.
-    unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, info, next) }
+    unsafe { fixture.allocator.create_dedicated_buffer(&buffer_info, info, next) }
 }
 
 fn image_with(
-    rig: &Rig,
+    fixture: &Fixture,
     types: Handles,
     info: &AllocationCreateInfo<'_>,
     next: MemoryAllocateNext,
@@ -96,18 +96,21 @@ fn image_with(
     let mut shared = vk::ExternalMemoryImageCreateInfo::default().handle_types(types);
     let image_info = square(64, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
     // SAFETY: as above.
-    unsafe { rig.allocator.create_dedicated_image(&image_info, info, next) }
+    unsafe { fixture.allocator.create_dedicated_image(&image_info, info, next) }
 }
 
-fn dedicated_memory(rig: &Rig, next: MemoryAllocateNext) -> Allocation {
+fn dedicated_memory(fixture: &Fixture, next: MemoryAllocateNext) -> Allocation {
     let requirements = vk::MemoryRequirements { size: 64 * KIB, alignment: 1, memory_type_bits: !0 };
-    rig.allocator.allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next).unwrap()
+    fixture
+        .allocator
+        .allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next)
+        .unwrap()
 }
 
 /// Imported memory is not exported as well. Its resources have the imported handle type, which need not be one of the
 /// exported types (VUID-vkBindImageMemory-memory-02728). VulkanMemoryAllocator 508.
 fn imports<T: TaggedStructure>(structure: &T, types: Handles) {
-    for rig in exporting(Handles::OPAQUE_FD) {
+    for fixture in exporting(Handles::OPAQUE_FD) {
         let next = chain_of(structure);
         let is_host_pointer = types == Handles::HOST_ALLOCATION_EXT;
         let expected = |dedicated: bool| {
@@ -117,20 +120,20 @@ fn imports<T: TaggedStructure>(structure: &T, types: Handles) {
         };
         // A host pointer cannot be dedicated, so such resources do not exist if all external memory has to be
         // dedicated.
-        if !(is_host_pointer && requires_dedicated(&rig)) {
-            let made = buffer_with(&rig, types, &auto(), next).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+        if !(is_host_pointer && requires_dedicated(&fixture)) {
+            let made = buffer_with(&fixture, types, &auto(), next).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!(asked.chain, expected(!is_host_pointer), "{}", type_name::<T>());
-            rig.destroy_buffer(made);
-            let made = image_with(&rig, types, &auto(), next).unwrap();
+            fixture.destroy_buffer(made);
+            let made = image_with(&fixture, types, &auto(), next).unwrap();
             let mut image = expected(!is_host_pointer);
             image.retain(|&kind| kind != FLAGS);
-            assert_eq!(only_call(&rig.gpu).asked.chain, image, "{}", type_name::<T>());
-            rig.destroy_image(made);
+            assert_eq!(only_call(&fixture.gpu).asked.chain, image, "{}", type_name::<T>());
+            fixture.destroy_image(made);
         }
-        let memory = dedicated_memory(&rig, next);
-        assert_eq!(only_call(&rig.gpu).asked.chain, expected(false), "{}", type_name::<T>());
-        rig.free(memory);
+        let memory = dedicated_memory(&fixture, next);
+        assert_eq!(only_call(&fixture.gpu).asked.chain, expected(false), "{}", type_name::<T>());
+        fixture.free(memory);
     }
 }
 
@@ -160,12 +163,12 @@ fn imports_of_every_kind_are_not_exported() {
 #[test]
 fn what_imports_nothing_is_exported() {
     fn exports<T: TaggedStructure>(structure: &T) {
-        for rig in exporting(Handles::OPAQUE_FD) {
-            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(structure)).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+        for fixture in exporting(Handles::OPAQUE_FD) {
+            let made = buffer_with(&fixture, Handles::OPAQUE_FD, &auto(), chain_of(structure)).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, DEDICATED, T::STRUCTURE_TYPE]);
             assert_eq!(asked.export_handle_types, Handles::OPAQUE_FD.as_raw());
-            rig.destroy_buffer(made);
+            fixture.destroy_buffer(made);
         }
     }
     exports(&vk::ImportMemoryFdInfoKHR::default());
@@ -180,28 +183,28 @@ fn what_imports_nothing_is_exported() {
 #[test]
 fn exports_of_the_older_extension_stay_alone() {
     fn alone<T: TaggedStructure>(structure: &T) {
-        for rig in exporting(Handles::OPAQUE_WIN32) {
-            let made = buffer_with(&rig, Handles::OPAQUE_WIN32, &auto(), chain_of(structure)).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+        for fixture in exporting(Handles::OPAQUE_WIN32) {
+            let made = buffer_with(&fixture, Handles::OPAQUE_WIN32, &auto(), chain_of(structure)).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!(asked.chain, [PRIORITY, FLAGS, DEDICATED, T::STRUCTURE_TYPE]);
-            rig.destroy_buffer(made);
+            fixture.destroy_buffer(made);
         }
     }
     alone(&vk::ExportMemoryAllocateInfoNV::default());
     alone(&vk::ExportMemoryWin32HandleInfoNV::default());
     // The attributes of a handle describe an export, but do not request one.
-    for rig in exporting(Handles::OPAQUE_WIN32) {
+    for fixture in exporting(Handles::OPAQUE_WIN32) {
         let attributes = vk::ExportMemoryWin32HandleInfoKHR::default();
-        let made = buffer_with(&rig, Handles::OPAQUE_WIN32, &auto(), chain_of(&attributes)).unwrap();
-        assert_eq!(only_call(&rig.gpu).asked.export_handle_types, Handles::OPAQUE_WIN32.as_raw());
-        rig.destroy_buffer(made);
+        let made = buffer_with(&fixture, Handles::OPAQUE_WIN32, &auto(), chain_of(&attributes)).unwrap();
+        assert_eq!(only_call(&fixture.gpu).asked.export_handle_types, Handles::OPAQUE_WIN32.as_raw());
+        fixture.destroy_buffer(made);
     }
 }
 
 /// Flags and device mask of the program are merged with the allocator's, at any position in the chain.
 #[test]
 fn flags_of_the_program_are_merged() {
-    for rig in exporting(Handles::OPAQUE_FD) {
+    for fixture in exporting(Handles::OPAQUE_FD) {
         let flags = vk::MemoryAllocateFlagsInfo::default().flags(MASK).device_mask(1);
         let at = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
         let metal = vk::ExportMetalObjectCreateInfoEXT::default();
@@ -214,91 +217,91 @@ fn flags_of_the_program_are_merged() {
             (chain_of(&behind), vec![at.s_type]),
             (chain_of(&further_behind), vec![metal.s_type, at.s_type]),
         ] {
-            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), next).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+            let made = buffer_with(&fixture, Handles::OPAQUE_FD, &auto(), next).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!(asked.chain, [&[EXPORT, PRIORITY, FLAGS, DEDICATED], &rest[..]].concat());
             assert_eq!((asked.flags, asked.device_mask), ((MASK | ADDRESS).as_raw(), 1));
-            rig.destroy_buffer(made);
+            fixture.destroy_buffer(made);
             // An image has no address, so nothing is merged: the program's structure stays at its position.
-            let made = image_with(&rig, Handles::OPAQUE_FD, &auto(), next).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+            let made = image_with(&fixture, Handles::OPAQUE_FD, &auto(), next).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!((asked.flags, asked.device_mask), (MASK.as_raw(), 1));
-            rig.destroy_image(made);
+            fixture.destroy_image(made);
         }
         // Every block of a pool has the flags.
         let pool_info =
             PoolCreateInfo { memory_allocate_next: chain_of(&further_behind), ..PoolCreateInfo::new(0) };
-        let pool = rig.pool(&pool_info).unwrap();
-        let memory = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
-        let asked = only_call(&rig.gpu).asked;
+        let pool = fixture.pool(&pool_info).unwrap();
+        let memory = fixture.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let asked = only_call(&fixture.gpu).asked;
         assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, metal.s_type, at.s_type]);
         assert_eq!((asked.flags, asked.device_mask), ((MASK | ADDRESS).as_raw(), 1));
-        rig.free(memory);
-        rig.destroy_pool(pool);
+        fixture.free(memory);
+        fixture.destroy_pool(pool);
     }
 }
 
 /// Capturing the address of a buffer needs the flag. Replaying it needs only the captured address.
 #[test]
 fn an_address_is_captured_and_replayed() {
-    for rig in exporting(Handles::empty()) {
+    for fixture in exporting(Handles::empty()) {
         let buffer_info = vk::BufferCreateInfo::default()
             .flags(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
             .size(64 * KIB)
             .usage(vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
         let make = |next| {
             // SAFETY: the create-info is valid, and the chain requests memory with a replayable address.
-            unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &auto(), next) }.unwrap()
+            unsafe { fixture.allocator.create_dedicated_buffer(&buffer_info, &auto(), next) }.unwrap()
         };
         let flags = vk::MemoryAllocateFlagsInfo::default().flags(REPLAY);
         let captured = make(chain_of(&flags));
-        assert_eq!(only_call(&rig.gpu).asked.flags, (ADDRESS | REPLAY).as_raw());
+        assert_eq!(only_call(&fixture.gpu).asked.flags, (ADDRESS | REPLAY).as_raw());
         let info = vk::DeviceMemoryOpaqueCaptureAddressInfo::default().memory(captured.1.memory());
         // SAFETY: the memory is live, and has an address.
-        let address = unsafe { rig.gpu.device().get_device_memory_opaque_capture_address(&info) };
+        let address = unsafe { fixture.gpu.device().get_device_memory_opaque_capture_address(&info) };
         // SAFETY: the buffer is live, and has an address.
-        let was_at = unsafe { rig.allocator.buffer_address(captured.0) };
-        rig.destroy_buffer(captured);
+        let was_at = unsafe { fixture.allocator.buffer_address(captured.0) };
+        fixture.destroy_buffer(captured);
 
         let at = vk::MemoryOpaqueCaptureAddressAllocateInfo::default().opaque_capture_address(address);
         let replayed = make(chain_of(&at));
-        let asked = only_call(&rig.gpu).asked;
+        let asked = only_call(&fixture.gpu).asked;
         assert_eq!(asked.chain, [PRIORITY, FLAGS, DEDICATED, at.s_type]);
         assert_eq!(asked.flags, (ADDRESS | REPLAY).as_raw());
         // SAFETY: as above.
-        assert_eq!(unsafe { rig.allocator.buffer_address(replayed.0) }, was_at);
-        rig.destroy_buffer(replayed);
+        assert_eq!(unsafe { fixture.allocator.buffer_address(replayed.0) }, was_at);
+        fixture.destroy_buffer(replayed);
         // The same in a pool whose blocks have the flag.
         let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&flags), ..PoolCreateInfo::new(0) };
-        let pool = rig.pool(&pool_info).unwrap();
+        let pool = fixture.pool(&pool_info).unwrap();
         // SAFETY: the create-info is valid.
         let made =
-            unsafe { rig.allocator.create_buffer(&buffer_info, &AllocationCreateInfo::in_pool(&pool)) };
+            unsafe { fixture.allocator.create_buffer(&buffer_info, &AllocationCreateInfo::in_pool(&pool)) };
         if let Ok(made) = made {
-            rig.destroy_buffer(made);
+            fixture.destroy_buffer(made);
         }
-        rig.destroy_pool(pool);
+        fixture.destroy_pool(pool);
     }
 }
 
 /// The program supplies its own priority and dedication structures.
 #[test]
 fn a_structure_of_the_program_is_not_added_again() {
-    for rig in exporting(Handles::OPAQUE_FD) {
+    for fixture in exporting(Handles::OPAQUE_FD) {
         let priority = vk::MemoryPriorityAllocateInfoEXT::default().priority(0.125);
-        let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(&priority)).unwrap();
-        let asked = only_call(&rig.gpu).asked;
+        let made = buffer_with(&fixture, Handles::OPAQUE_FD, &auto(), chain_of(&priority)).unwrap();
+        let asked = only_call(&fixture.gpu).asked;
         assert_eq!(asked.chain, [EXPORT, FLAGS, DEDICATED, PRIORITY]);
         assert_eq!(asked.priority, Some(0.125));
-        rig.destroy_buffer(made);
+        fixture.destroy_buffer(made);
 
-        if !requires_dedicated(&rig) {
+        if !requires_dedicated(&fixture) {
             let none = vk::MemoryDedicatedAllocateInfo::default();
-            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(&none)).unwrap();
-            let asked = only_call(&rig.gpu).asked;
+            let made = buffer_with(&fixture, Handles::OPAQUE_FD, &auto(), chain_of(&none)).unwrap();
+            let asked = only_call(&fixture.gpu).asked;
             assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, DEDICATED]);
             assert!(asked.dedicated_buffer.is_null());
-            rig.destroy_buffer(made);
+            fixture.destroy_buffer(made);
         }
 
         // The program creates and binds this resource itself.
@@ -306,43 +309,46 @@ fn a_structure_of_the_program_is_not_added_again() {
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
         let info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
         // SAFETY: the create-info is valid.
-        let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
+        let buffer = unsafe { fixture.gpu.device().create_buffer(&info, None) }.unwrap();
         let own = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
         // SAFETY: the buffer is live.
-        let requirements = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) };
+        let requirements = unsafe { fixture.gpu.device().get_buffer_memory_requirements(buffer) };
         let info = AllocationCreateInfo::default();
-        let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
-        assert_eq!(only_call(&rig.gpu).asked.dedicated_buffer, buffer);
+        let memory =
+            fixture.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
+        assert_eq!(only_call(&fixture.gpu).asked.dedicated_buffer, buffer);
         // SAFETY: the buffer is not bound, and the memory was allocated for it.
-        unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
-        rig.destroy_buffer((buffer, memory));
+        unsafe { fixture.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
+        fixture.destroy_buffer((buffer, memory));
     }
 }
 
 /// The driver chooses the size of an Android hardware buffer for an image (VUID-VkMemoryAllocateInfo-pNext-01874).
 #[test]
 fn an_image_that_is_exported_to_android_has_no_size() {
-    for rig in exporting(Handles::ANDROID_HARDWARE_BUFFER_ANDROID) {
+    for fixture in exporting(Handles::ANDROID_HARDWARE_BUFFER_ANDROID) {
         let mut shared = vk::ExternalMemoryImageCreateInfo::default()
             .handle_types(Handles::ANDROID_HARDWARE_BUFFER_ANDROID);
         let info = square(64, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
         // SAFETY: the create-info is valid.
-        let image = unsafe { rig.gpu.device().create_image(&info, None) }.unwrap();
+        let image = unsafe { fixture.gpu.device().create_image(&info, None) }.unwrap();
         // SAFETY: the image is live.
-        let requirements = unsafe { rig.gpu.device().get_image_memory_requirements(image) };
+        let requirements = unsafe { fixture.gpu.device().get_image_memory_requirements(image) };
         let own = vk::MemoryDedicatedAllocateInfo::default().image(image);
         let info = AllocationCreateInfo::default();
-        let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
-        assert_eq!(only_call(&rig.gpu).asked.size, 0);
-        assert_eq!((memory.size(), rig.memory_size(&memory)), (requirements.size, requirements.size));
+        let memory =
+            fixture.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
+        assert_eq!(only_call(&fixture.gpu).asked.size, 0);
+        assert_eq!((memory.size(), fixture.memory_size(&memory)), (requirements.size, requirements.size));
         // SAFETY: the image is not bound, and the memory was allocated for it.
-        unsafe { rig.allocator.bind_image_memory(&memory, 0, image) }.unwrap();
-        rig.destroy_image((image, memory));
+        unsafe { fixture.allocator.bind_image_memory(&memory, 0, image) }.unwrap();
+        fixture.destroy_image((image, memory));
         // The memory of a buffer has a size.
-        let made = buffer_with(&rig, Handles::ANDROID_HARDWARE_BUFFER_ANDROID, &auto(), Default::default());
+        let made =
+            buffer_with(&fixture, Handles::ANDROID_HARDWARE_BUFFER_ANDROID, &auto(), Default::default());
         let made = made.unwrap();
-        assert_eq!(only_call(&rig.gpu).asked.size, made.1.size());
-        rig.destroy_buffer(made);
+        assert_eq!(only_call(&fixture.gpu).asked.size, made.1.size());
+        fixture.destroy_buffer(made);
     }
 }
 
@@ -353,28 +359,28 @@ fn an_image_that_is_exported_to_android_has_no_size() {
 fn a_descriptor_is_imported_as_it_was_exported() {
     use std::os::fd::IntoRawFd as _;
     let opaque = Handles::OPAQUE_FD;
-    for rig in exporting(opaque) {
+    for fixture in exporting(opaque) {
         for flags in [Flags::empty(), Flags::CAN_ALIAS] {
             let info = AllocationCreateInfo { flags, ..auto() };
             let import_of = |memory: &Allocation| {
                 // SAFETY: the allocator exports all its memory with this handle type.
-                let fd = unsafe { rig.allocator.memory_fd(memory, opaque) }.unwrap();
+                let fd = unsafe { fixture.allocator.memory_fd(memory, opaque) }.unwrap();
                 vk::ImportMemoryFdInfoKHR::default().handle_type(opaque).fd(fd.into_raw_fd())
             };
-            let exported = image_with(&rig, opaque, &info, Default::default()).unwrap();
+            let exported = image_with(&fixture, opaque, &info, Default::default()).unwrap();
             let in_its_type =
                 AllocationCreateInfo { memory_type_bits: 1 << exported.1.memory_type_index(), ..info };
             let import = import_of(&exported.1);
-            let imported = image_with(&rig, opaque, &in_its_type, chain_of(&import)).unwrap();
-            rig.destroy_image(imported);
-            rig.destroy_image(exported);
-            let exported = buffer_with(&rig, opaque, &info, Default::default()).unwrap();
+            let imported = image_with(&fixture, opaque, &in_its_type, chain_of(&import)).unwrap();
+            fixture.destroy_image(imported);
+            fixture.destroy_image(exported);
+            let exported = buffer_with(&fixture, opaque, &info, Default::default()).unwrap();
             let in_its_type =
                 AllocationCreateInfo { memory_type_bits: 1 << exported.1.memory_type_index(), ..info };
             let import = import_of(&exported.1);
-            let imported = buffer_with(&rig, opaque, &in_its_type, chain_of(&import)).unwrap();
-            rig.destroy_buffer(imported);
-            rig.destroy_buffer(exported);
+            let imported = buffer_with(&fixture, opaque, &in_its_type, chain_of(&import)).unwrap();
+            fixture.destroy_buffer(imported);
+            fixture.destroy_buffer(exported);
         }
     }
 }

@@ -47,8 +47,8 @@ pub fn on_every_profile(test: impl Fn(&'static Profile)) {
 }
 
 /// Runs a test on every simulated GPU, with an allocator on it.
-pub fn on_every_gpu(test: impl Fn(Held<Rig>)) {
-    on_every_profile(|profile| test(Rig::new(profile)));
+pub fn on_every_gpu(test: impl Fn(Held<Fixture>)) {
+    on_every_profile(|profile| test(Fixture::new(profile)));
 }
 
 /// Runs a test on one simulated GPU.
@@ -114,13 +114,13 @@ pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
 }
 
 /// An allocator on a simulated GPU. The test fails at the end if an object is left or the driver emitted a message.
-pub struct Rig {
+pub struct Fixture {
     // The first field, so that it is dropped first.
     pub allocator: Allocator,
     pub gpu: Gpu,
 }
 
-impl End for Rig {
+impl End for Fixture {
     fn end(self) {
         self.validate();
         let Self { allocator, gpu } = self;
@@ -142,7 +142,7 @@ pub struct Snapshot {
     pub usage: Vec<u64>,
 }
 
-impl Rig {
+impl Fixture {
     pub fn new(profile: &'static Profile) -> Held<Self> {
         Self::with(Gpu::new(profile), &Options::default())
     }
@@ -164,7 +164,7 @@ impl Rig {
 /// A timeout that no operation reaches unless it waits for the driver, even on slow machines.
 const FAR_TOO_LONG: Duration = Duration::from_secs(120);
 
-impl Rig {
+impl Fixture {
     /// Runs `meanwhile` while another thread is blocked inside the driver's `call`, which `slow` makes. The driver call
     /// returns only after `meanwhile`. If `meanwhile` waits for the driver, the test therefore times out.
     pub fn while_in<R>(&self, call: &str, slow: impl FnOnce() + Send, meanwhile: impl FnOnce() -> R) -> R {
@@ -212,7 +212,7 @@ pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo { functions: info.functions.clone().with_entry(gpu.entry()), ..info }
 }
 
-impl Rig {
+impl Fixture {
     /// Reads memory as the device sees it.
     pub fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         // SAFETY: tests read only ranges that no other thread writes.

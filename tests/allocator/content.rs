@@ -14,9 +14,9 @@ pub(crate) const COPIED: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
 );
 
 /// Records commands, submits them and waits until the device is idle.
-pub(crate) fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
-    let device = rig.gpu.device();
-    let pool_info = vk::CommandPoolCreateInfo::default().queue_family_index(rig.gpu.queue_family_index());
+pub(crate) fn submit(fixture: &Fixture, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
+    let device = fixture.gpu.device();
+    let pool_info = vk::CommandPoolCreateInfo::default().queue_family_index(fixture.gpu.queue_family_index());
     // SAFETY: the create-info is valid.
     let pool = unsafe { device.create_command_pool(&pool_info, None) }.unwrap();
     let info = vk::CommandBufferAllocateInfo::default()
@@ -33,15 +33,15 @@ pub(crate) fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuf
     let list = [commands];
     let submits = [vk::SubmitInfo::default().command_buffers(&list)];
     // SAFETY: the command buffer is recorded, and the objects that it uses are live.
-    unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+    unsafe { device.queue_submit(fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     // SAFETY: the queue is live.
-    unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
+    unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     // SAFETY: the device is idle.
     unsafe { device.destroy_command_pool(pool, None) };
 }
 
-fn copy(rig: &Rig, from: vk::Buffer, to: vk::Buffer, size: u64) {
-    submit(rig, |device, commands| {
+fn copy(fixture: &Fixture, from: vk::Buffer, to: vk::Buffer, size: u64) {
+    submit(fixture, |device, commands| {
         let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size };
         // SAFETY: both buffers are bound and have at least `size` bytes.
         unsafe { device.cmd_copy_buffer(commands, from, to, &[region]) };
@@ -54,18 +54,18 @@ pub(crate) fn bytes(seed: u64, size: u64) -> Vec<u8> {
 }
 
 /// Creates a buffer for host writes and one for host reads.
-fn windows(rig: &Rig, size: u64) -> (Buffer, Buffer) {
+fn windows(fixture: &Fixture, size: u64) -> (Buffer, Buffer) {
     let write = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED);
     let read = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM);
-    let staging = rig.buffer(size, vk::BufferUsageFlags::TRANSFER_SRC, &write).unwrap();
-    (staging, rig.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, &read).unwrap())
+    let staging = fixture.buffer(size, vk::BufferUsageFlags::TRANSFER_SRC, &write).unwrap();
+    (staging, fixture.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, &read).unwrap())
 }
 
 #[test]
 fn buffers_keep_their_bytes_through_churn() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let most = 1 << 14;
-        let (mut staging, readback) = windows(&rig, most);
+        let (mut staging, readback) = windows(&fixture, most);
         let mut random = Random::new(21);
         let mut held: Vec<(Buffer, u64, u64)> = Vec::new();
         for round in 0..120_u64 {
@@ -84,25 +84,25 @@ fn buffers_keep_their_bytes_through_churn() {
                 ]);
                 let size = random.size(14);
                 let usages = COPIED | vk::BufferUsageFlags::STORAGE_BUFFER;
-                let buffer = rig.buffer(size, usages, &with_flags(usage, flags)).unwrap();
-                rig.allocator.copy_to_allocation(&bytes(round, size), &mut staging.1, 0).unwrap();
-                copy(&rig, staging.0, buffer.0, size);
+                let buffer = fixture.buffer(size, usages, &with_flags(usage, flags)).unwrap();
+                fixture.allocator.copy_to_allocation(&bytes(round, size), &mut staging.1, 0).unwrap();
+                copy(&fixture, staging.0, buffer.0, size);
                 held.push((buffer, round, size));
             } else {
                 let at = random.below(held.len() as u64) as usize;
-                rig.destroy_buffer(held.swap_remove(at).0);
+                fixture.destroy_buffer(held.swap_remove(at).0);
             }
         }
         assert!(held.len() > 20);
         for (buffer, seed, size) in held {
-            copy(&rig, buffer.0, readback.0, size);
+            copy(&fixture, buffer.0, readback.0, size);
             let mut seen = vec![0; size as usize];
-            rig.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
+            fixture.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
             assert!(seen == bytes(seed, size), "{:?}", buffer.1);
-            rig.destroy_buffer(buffer);
+            fixture.destroy_buffer(buffer);
         }
-        rig.destroy_buffer(staging);
-        rig.destroy_buffer(readback);
+        fixture.destroy_buffer(staging);
+        fixture.destroy_buffer(readback);
     });
 }
 
@@ -148,18 +148,18 @@ pub(crate) fn texels(side: u32) -> vk::BufferImageCopy {
 
 #[test]
 fn images_between_buffers_keep_their_texels() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let side = 16;
         let size = u64::from(side * side * 4);
-        let (mut staging, readback) = windows(&rig, size);
+        let (mut staging, readback) = windows(&fixture, size);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let usage = vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST;
         let mut held: Vec<(Image, Buffer, u64)> = Vec::new();
         for seed in 0..12 {
-            let image = rig.image(&square(side, usage | vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
-            let buffer = rig.buffer(size, COPIED | vk::BufferUsageFlags::VERTEX_BUFFER, &auto).unwrap();
-            rig.allocator.copy_to_allocation(&bytes(seed, size), &mut staging.1, 0).unwrap();
-            submit(&rig, |device, commands| {
+            let image = fixture.image(&square(side, usage | vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
+            let buffer = fixture.buffer(size, COPIED | vk::BufferUsageFlags::VERTEX_BUFFER, &auto).unwrap();
+            fixture.allocator.copy_to_allocation(&bytes(seed, size), &mut staging.1, 0).unwrap();
+            submit(&fixture, |device, commands| {
                 let (fresh, target) = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
                 barrier(device, commands, image.0, fresh, target);
                 // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
@@ -173,12 +173,12 @@ fn images_between_buffers_keep_their_texels() {
             held.push((image, buffer, seed));
             if seed % 3 == 2 {
                 let (image, buffer, _) = held.swap_remove(0);
-                rig.destroy_image(image);
-                rig.destroy_buffer(buffer);
+                fixture.destroy_image(image);
+                fixture.destroy_buffer(buffer);
             }
         }
         for (image, buffer, seed) in held {
-            submit(&rig, |device, commands| {
+            submit(&fixture, |device, commands| {
                 let source = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
                 // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
@@ -186,15 +186,15 @@ fn images_between_buffers_keep_their_texels() {
                 };
             });
             let mut seen = vec![0; size as usize];
-            rig.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
+            fixture.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
             assert!(seen == bytes(seed, size), "{:?}", image.1);
-            copy(&rig, buffer.0, readback.0, size);
-            rig.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
+            copy(&fixture, buffer.0, readback.0, size);
+            fixture.allocator.copy_from_allocation(&readback.1, 0, &mut seen).unwrap();
             assert!(seen.chunks(4).all(|word| word == (seed as u32).to_le_bytes()), "{:?}", buffer.1);
-            rig.destroy_image(image);
-            rig.destroy_buffer(buffer);
+            fixture.destroy_image(image);
+            fixture.destroy_buffer(buffer);
         }
-        rig.destroy_buffer(staging);
-        rig.destroy_buffer(readback);
+        fixture.destroy_buffer(staging);
+        fixture.destroy_buffer(readback);
     });
 }

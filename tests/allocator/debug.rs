@@ -10,9 +10,9 @@ use sublet::{
 
 use crate::common::*;
 
-fn debugging(gpu: Gpu, debug: DebugSettings) -> Held<Rig> {
+fn debugging(gpu: Gpu, debug: DebugSettings) -> Held<Fixture> {
     let info = AllocatorCreateInfo { flags: enabled(&gpu), debug, ..create_info(&gpu) };
-    hold(Rig { allocator: new_allocator(&info).unwrap(), gpu })
+    hold(Fixture { allocator: new_allocator(&info).unwrap(), gpu })
 }
 
 const GUARDED: DebugSettings = DebugSettings {
@@ -25,8 +25,8 @@ const GUARDED: DebugSettings = DebugSettings {
 };
 
 /// Returns the host-visible and host-coherent types, whose margins are checked.
-fn guarded_types(rig: &Rig) -> Vec<u32> {
-    rig.types_with(HOST_VISIBLE | HOST_COHERENT, PROTECTED)
+fn guarded_types(fixture: &Fixture) -> Vec<u32> {
+    fixture.types_with(HOST_VISIBLE | HOST_COHERENT, PROTECTED)
 }
 
 fn damaged(checked: Result<(), CorruptionError>) -> Vec<DamagedAllocation> {
@@ -37,65 +37,65 @@ fn damaged(checked: Result<(), CorruptionError>) -> Vec<DamagedAllocation> {
 }
 
 /// Writes one byte, possibly beyond the end of the allocation. The memory is coherent, so no flush is needed.
-fn scribble(rig: &Rig, allocation: &Allocation, at: u64, byte: u8) {
-    assert!(rig.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
+fn scribble(fixture: &Fixture, allocation: &Allocation, at: u64, byte: u8) {
+    assert!(fixture.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
 }
 
 #[test]
 fn a_margin_lies_behind_every_allocation_in_a_block() {
     on_every_profile(|profile| {
-        let rig = debugging(Gpu::new(profile), DebugSettings { margin: 4096, ..Default::default() });
-        let mut all: Vec<_> = (0..20).map(|_| rig.memory(1000, 8, &in_type(0)).unwrap()).collect();
+        let fixture = debugging(Gpu::new(profile), DebugSettings { margin: 4096, ..Default::default() });
+        let mut all: Vec<_> = (0..20).map(|_| fixture.memory(1000, 8, &in_type(0)).unwrap()).collect();
         all.sort_by_key(Allocation::offset);
         for pair in all.windows(2) {
             assert!(pair[1].offset() - pair[0].offset() >= 1000 + 4096);
         }
         assert!(all.iter().all(|allocation| allocation.size() == 1000));
         let last = all.last().unwrap();
-        assert!(last.offset() + 1000 + 4096 <= rig.memory_size(last), "the last one has its margin too");
-        let alone = rig.memory(1000, 8, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
-        assert_eq!(rig.memory_size(&alone), 1000, "dedicated memory has none");
-        rig.free(alone);
-        rig.free_all(all);
+        assert!(last.offset() + 1000 + 4096 <= fixture.memory_size(last), "the last one has its margin too");
+        let alone = fixture.memory(1000, 8, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+        assert_eq!(fixture.memory_size(&alone), 1000, "dedicated memory has none");
+        fixture.free(alone);
+        fixture.free_all(all);
     });
 }
 
 #[test]
 fn a_margin_has_to_fit_into_the_block() {
-    let rig = debugging(
+    let fixture = debugging(
         Gpu::new(Profile::by_name("lavapipe").unwrap()),
         DebugSettings { margin: 4096, ..Default::default() },
     );
     let info = PoolCreateInfo { block_size: MIB, max_block_count: 1, ..PoolCreateInfo::new(0) };
     for algorithm in [Algorithm::Tlsf, Algorithm::Linear] {
-        let pool = rig.pool(&PoolCreateInfo { algorithm, ..info }).unwrap();
+        let pool = fixture.pool(&PoolCreateInfo { algorithm, ..info }).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
-        rig.memory(MIB - 4095, 1, &in_pool).unwrap_err();
-        let exact = rig.memory(MIB - 4096, 1, &in_pool).unwrap();
-        rig.memory(1, 1, &in_pool).unwrap_err();
-        rig.free(exact);
-        rig.destroy_pool(pool);
+        fixture.memory(MIB - 4095, 1, &in_pool).unwrap_err();
+        let exact = fixture.memory(MIB - 4096, 1, &in_pool).unwrap();
+        fixture.memory(1, 1, &in_pool).unwrap_err();
+        fixture.free(exact);
+        fixture.destroy_pool(pool);
     }
 }
 
 #[test]
 fn who_writes_too_far_is_found_out() {
     on_every_profile(|profile| {
-        let rig = debugging(Gpu::new(profile), GUARDED);
-        for memory_type in guarded_types(&rig) {
+        let fixture = debugging(Gpu::new(profile), GUARDED);
+        for memory_type in guarded_types(&fixture) {
             let named = AllocationCreateInfo { name: Some("culprit"), ..in_type(memory_type) };
             // The size is odd: a margin can begin at any byte.
-            let culprit = rig.memory(1001, 4, &named).unwrap();
-            let neighbour = rig.memory(64, 4, &in_type(memory_type)).unwrap();
-            rig.allocator.check_corruption(!0).unwrap();
+            let culprit = fixture.memory(1001, 4, &named).unwrap();
+            let neighbour = fixture.memory(64, 4, &in_type(memory_type)).unwrap();
+            fixture.allocator.check_corruption(!0).unwrap();
             // All bytes of the allocation belong to the program.
-            scribble(&rig, &culprit, 1000, 7);
-            scribble(&rig, &culprit, 0, 7);
-            rig.allocator.check_corruption(!0).unwrap();
-            let saved = rig.read_memory(culprit.memory(), culprit.offset() + 1001, 16).unwrap();
+            scribble(&fixture, &culprit, 1000, 7);
+            scribble(&fixture, &culprit, 0, 7);
+            fixture.allocator.check_corruption(!0).unwrap();
+            let saved = fixture.read_memory(culprit.memory(), culprit.offset() + 1001, 16).unwrap();
             for wrong in [0, 5, 15] {
-                scribble(&rig, &culprit, 1001 + wrong, !saved[wrong as usize]);
-                let found = damaged(rig.allocator.check_corruption(!0));
+                scribble(&fixture, &culprit, 1001 + wrong, !saved[wrong as usize]);
+                let found = damaged(fixture.allocator.check_corruption(!0));
                 assert_eq!(found.len(), 1);
                 let DamagedAllocation { name, memory, offset, size, bytes_past_end, freed, .. } = &found[0];
                 assert_eq!(name.as_deref(), Some("culprit"));
@@ -105,18 +105,18 @@ fn who_writes_too_far_is_found_out() {
                     (wrong, false, memory_type)
                 );
                 // A check covers only the types in the mask. A mask without a guarded type returns `NotDetected`.
-                let others = rig.allocator.check_corruption(!(1 << memory_type));
+                let others = fixture.allocator.check_corruption(!(1 << memory_type));
                 assert!(matches!(others, Ok(()) | Err(CorruptionError::NotDetected)), "{others:?}");
-                scribble(&rig, &culprit, 1001 + wrong, saved[wrong as usize]);
-                rig.allocator.check_corruption(!0).unwrap();
+                scribble(&fixture, &culprit, 1001 + wrong, saved[wrong as usize]);
+                fixture.allocator.check_corruption(!0).unwrap();
             }
-            scribble(&rig, &culprit, 1001 + 3, !saved[3]);
-            rig.free(culprit);
-            let found = damaged(rig.allocator.check_corruption(1 << memory_type));
+            scribble(&fixture, &culprit, 1001 + 3, !saved[3]);
+            fixture.free(culprit);
+            let found = damaged(fixture.allocator.check_corruption(1 << memory_type));
             assert_eq!((found.len(), found[0].freed, found[0].bytes_past_end), (1, true, 3));
             assert_eq!(found[0].name.as_deref(), Some("culprit"));
-            assert_eq!(rig.allocator.check_corruption(!0), Ok(()), "it is told once");
-            rig.free(neighbour);
+            assert_eq!(fixture.allocator.check_corruption(!0), Ok(()), "it is told once");
+            fixture.free(neighbour);
         }
     });
 }
@@ -129,38 +129,42 @@ fn pools_are_looked_at_on_their_own() {
             profile.types.iter().any(|kind| kind.flags.contains(both) && !kind.flags.intersects(AMD_COHERENT))
         }),
         |profile| {
-            let rig = debugging(Gpu::new(profile), GUARDED);
-            let memory_type = guarded_types(&rig)[0];
+            let fixture = debugging(Gpu::new(profile), GUARDED);
+            let memory_type = guarded_types(&fixture)[0];
             let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
             for algorithm in [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy] {
                 let info = PoolCreateInfo { algorithm, ..info };
-                let (pool, other) = (rig.pool(&info).unwrap(), rig.pool(&info).unwrap());
-                let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
-                assert_eq!(rig.allocator.check_pool_corruption(&pool), Ok(()));
-                scribble(&rig, &allocation, 100, 0);
-                assert_eq!(damaged(rig.allocator.check_pool_corruption(&pool)).len(), 1);
-                assert_eq!(damaged(rig.allocator.check_corruption(!0)).len(), 1, "pools are looked at too");
-                assert_eq!(rig.allocator.check_pool_corruption(&other), Ok(()));
-                rig.free(allocation);
-                assert_eq!(rig.allocator.check_pool_corruption(&other), Ok(()));
-                assert_eq!(damaged(rig.allocator.check_pool_corruption(&pool)).len(), 1);
+                let (pool, other) = (fixture.pool(&info).unwrap(), fixture.pool(&info).unwrap());
+                let allocation = fixture.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+                assert_eq!(fixture.allocator.check_pool_corruption(&pool), Ok(()));
+                scribble(&fixture, &allocation, 100, 0);
+                assert_eq!(damaged(fixture.allocator.check_pool_corruption(&pool)).len(), 1);
+                assert_eq!(
+                    damaged(fixture.allocator.check_corruption(!0)).len(),
+                    1,
+                    "pools are looked at too"
+                );
+                assert_eq!(fixture.allocator.check_pool_corruption(&other), Ok(()));
+                fixture.free(allocation);
+                assert_eq!(fixture.allocator.check_pool_corruption(&other), Ok(()));
+                assert_eq!(damaged(fixture.allocator.check_pool_corruption(&pool)).len(), 1);
                 // Allocations that are still in a destroyed pool are not checked.
-                let _left = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&other)).unwrap();
+                let _left = fixture.memory(100, 1, &AllocationCreateInfo::in_pool(&other)).unwrap();
                 // SAFETY: the device does not use it.
-                assert_eq!(unsafe { rig.allocator.destroy_pool(other) }.unwrap().len(), 1);
-                assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+                assert_eq!(unsafe { fixture.allocator.destroy_pool(other) }.unwrap().len(), 1);
+                assert_eq!(fixture.allocator.check_corruption(!0), Ok(()));
                 // Damage found in a pool is reported after the pool is destroyed.
-                let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
-                scribble(&rig, &allocation, 107, 0);
-                rig.free(allocation);
-                rig.destroy_pool(pool);
-                assert_eq!(damaged(rig.allocator.check_corruption(!0))[0].bytes_past_end, 7);
+                let allocation = fixture.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+                scribble(&fixture, &allocation, 107, 0);
+                fixture.free(allocation);
+                fixture.destroy_pool(pool);
+                assert_eq!(damaged(fixture.allocator.check_corruption(!0))[0].bytes_past_end, 7);
             }
             let another = debugging(Gpu::new(profile), GUARDED);
-            let pool = rig.pool(&info).unwrap();
+            let pool = fixture.pool(&info).unwrap();
             let refused = another.allocator.check_pool_corruption(&pool);
             assert_eq!(refused, Err(CorruptionError::Foreign(ForeignHandle::Pool)));
-            rig.destroy_pool(pool);
+            fixture.destroy_pool(pool);
         },
     );
 }
@@ -169,25 +173,25 @@ fn pools_are_looked_at_on_their_own() {
 fn nothing_is_detected_where_nothing_was_asked_for() {
     on_every_profile(|profile| {
         for debug in [DebugSettings::default(), DebugSettings { margin: 64, ..Default::default() }] {
-            let rig = debugging(Gpu::new(profile), debug);
-            assert_eq!(rig.allocator.check_corruption(!0), Err(CorruptionError::NotDetected));
+            let fixture = debugging(Gpu::new(profile), debug);
+            assert_eq!(fixture.allocator.check_corruption(!0), Err(CorruptionError::NotDetected));
         }
-        let rig = debugging(Gpu::new(profile), GUARDED);
-        assert_eq!(rig.allocator.check_corruption(0), Err(CorruptionError::NotDetected));
+        let fixture = debugging(Gpu::new(profile), GUARDED);
+        assert_eq!(fixture.allocator.check_corruption(0), Err(CorruptionError::NotDetected));
         for memory_type in 0..32 {
-            let is_guarded = guarded_types(&rig).contains(&memory_type);
-            let special = rig.profile().types.get(memory_type as usize);
+            let is_guarded = guarded_types(&fixture).contains(&memory_type);
+            let special = fixture.profile().types.get(memory_type as usize);
             if special.is_none_or(|kind| !kind.flags.intersects(PROTECTED | AMD_COHERENT)) {
-                assert_eq!(rig.allocator.check_corruption(1 << memory_type).is_ok(), is_guarded);
+                assert_eq!(fixture.allocator.check_corruption(1 << memory_type).is_ok(), is_guarded);
             }
         }
         // Memory that is not host-visible has no margins and no mapping.
-        for memory_type in rig.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
-            let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-            rig.free(memory);
+        for memory_type in fixture.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
+            let memory = fixture.memory(KIB, 1, &in_type(memory_type)).unwrap();
+            fixture.free(memory);
         }
-        assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
-        drop(rig);
+        assert_eq!(fixture.gpu.calls("vkMapMemory"), 0);
+        drop(fixture);
         let gpu = Gpu::new(profile);
         let debug = DebugSettings { margin: 0, ..GUARDED };
         let info = AllocatorCreateInfo { debug, ..create_info(&gpu) };
@@ -198,65 +202,65 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
 /// Allocation succeeds even if the memory cannot be mapped.
 #[test]
 fn a_margin_that_cannot_be_mapped() {
-    let rig =
+    let fixture =
         debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), DebugSettings { fill: true, ..GUARDED });
-    rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
-    let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-    rig.gpu.faults().clear();
-    assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
-    rig.free(memory);
+    fixture.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
+    let memory = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+    fixture.gpu.faults().clear();
+    assert_eq!(fixture.allocator.check_corruption(!0), Ok(()));
+    fixture.free(memory);
 }
 
 /// Allocation fills with `0xDC` and free with `0xEF`. The device sees both, so the writes are flushed.
 #[test]
 fn patterns_in_memory() {
     on_every_profile(|profile| {
-        let rig = debugging(Gpu::new(profile), DebugSettings { fill: true, ..Default::default() });
-        for memory_type in rig.types_with(HOST_VISIBLE, PROTECTED) {
+        let fixture = debugging(Gpu::new(profile), DebugSettings { fill: true, ..Default::default() });
+        for memory_type in fixture.types_with(HOST_VISIBLE, PROTECTED) {
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::MAPPED] {
-                let kept = rig.memory(64, 64, &in_type(memory_type)).unwrap();
-                let allocation = rig.memory(1000, 64, &in_type_with(memory_type, flags)).unwrap();
+                let kept = fixture.memory(64, 64, &in_type(memory_type)).unwrap();
+                let allocation = fixture.memory(1000, 64, &in_type_with(memory_type, flags)).unwrap();
                 let (memory, offset) = (allocation.memory(), allocation.offset());
-                assert_eq!(rig.read_memory(memory, offset, 1000).unwrap(), [0xDC; 1000]);
-                rig.free(allocation);
+                assert_eq!(fixture.read_memory(memory, offset, 1000).unwrap(), [0xDC; 1000]);
+                fixture.free(allocation);
                 if !flags.contains(Flags::DEDICATED_MEMORY) {
-                    assert_eq!(rig.read_memory(memory, offset, 1000).unwrap(), [0xEF; 1000]);
+                    assert_eq!(fixture.read_memory(memory, offset, 1000).unwrap(), [0xEF; 1000]);
                 }
                 let (memory, offset) = (kept.memory(), kept.offset());
-                assert_eq!(rig.read_memory(memory, offset, 64).unwrap(), [0xDC; 64], "the neighbour");
-                rig.free(kept);
+                assert_eq!(fixture.read_memory(memory, offset, 64).unwrap(), [0xDC; 64], "the neighbour");
+                fixture.free(kept);
             }
         }
         // Memory without host access keeps its contents.
         let hidden = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
-        assert_ne!(rig.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
-        rig.destroy_buffer(buffer);
+        let buffer = fixture.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
+        assert_ne!(fixture.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
+        fixture.destroy_buffer(buffer);
     });
 }
 
 #[test]
 fn everything_can_be_dedicated() {
     on_every_profile(|profile| {
-        let rig =
+        let fixture =
             debugging(Gpu::new(profile), DebugSettings { always_dedicated: true, ..Default::default() });
-        let memory = rig.memory(100, 4, &AllocationCreateInfo::default()).unwrap();
+        let memory = fixture.memory(100, 4, &AllocationCreateInfo::default()).unwrap();
         assert!(memory.is_dedicated());
-        let buffer = rig.buffer(
+        let buffer = fixture.buffer(
             64,
             vk::BufferUsageFlags::STORAGE_BUFFER,
             &AllocationCreateInfo::new(MemoryUsage::Auto),
         );
         let buffer = buffer.unwrap();
         assert!(buffer.1.is_dedicated());
-        let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
-        let pooled = rig.memory(100, 4, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let pool = fixture.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+        let pooled = fixture.memory(100, 4, &AllocationCreateInfo::in_pool(&pool)).unwrap();
         assert!(!pooled.is_dedicated(), "a pool with blocks of a fixed size has nothing else");
-        let never = rig.memory(100, 4, &in_type_with(0, Flags::NEVER_ALLOCATE));
+        let never = fixture.memory(100, 4, &in_type_with(0, Flags::NEVER_ALLOCATE));
         assert!(never.is_err(), "there is no block");
-        rig.free_all([memory, pooled]);
-        rig.destroy_buffer(buffer);
-        rig.destroy_pool(pool);
+        fixture.free_all([memory, pooled]);
+        fixture.destroy_buffer(buffer);
+        fixture.destroy_pool(pool);
     });
 }
 
@@ -265,14 +269,15 @@ fn a_granularity_larger_than_the_devices() {
     on_every_profile(|profile| {
         let large = 64 * KIB;
         let debug = DebugSettings { min_buffer_image_granularity: large - 1, ..Default::default() };
-        let rig = debugging(Gpu::new(profile), debug);
+        let fixture = debugging(Gpu::new(profile), debug);
         let granularity = large.max(profile.limits.buffer_image_granularity);
         let info = in_type(0);
         // Resources of unknown kind do not share granularity pages.
-        let (first, second) = (rig.memory(100, 1, &info).unwrap(), rig.memory(100, 1, &info).unwrap());
+        let (first, second) =
+            (fixture.memory(100, 1, &info).unwrap(), fixture.memory(100, 1, &info).unwrap());
         assert!(first.offset().abs_diff(second.offset()) >= granularity);
         assert_eq!(first.offset() % granularity, 0);
-        rig.free_all([first, second]);
+        fixture.free_all([first, second]);
         let small = debugging(
             Gpu::new(profile),
             DebugSettings { min_buffer_image_granularity: 1, ..Default::default() },
@@ -292,42 +297,42 @@ fn more_allocations_than_the_device_promises() {
     let limit = profile.limits.max_memory_allocation_count as usize;
     for exceeds in [false, true] {
         let debug = DebugSettings { exceed_max_allocation_count: exceeds, ..Default::default() };
-        let rig = debugging(Gpu::new(profile), debug);
+        let fixture = debugging(Gpu::new(profile), debug);
         let info = in_type_with(0, Flags::DEDICATED_MEMORY);
-        let all: Vec<_> = (0..limit).map(|_| rig.memory(1, 1, &info).unwrap()).collect();
-        let one_more = rig.memory(1, 1, &info).unwrap_err();
+        let all: Vec<_> = (0..limit).map(|_| fixture.memory(1, 1, &info).unwrap()).collect();
+        let one_more = fixture.memory(1, 1, &info).unwrap_err();
         // The simulated driver enforces the limit and reports the excess call.
         assert_eq!(driver_result(&one_more).is_some(), exceeds);
-        let reports = rig.gpu.take_messages().len();
+        let reports = fixture.gpu.take_messages().len();
         assert_eq!(reports, usize::from(exceeds));
-        rig.free_all(all);
+        fixture.free_all(all);
     }
 }
 
 /// With margins, contended threads get no shards.
 #[test]
 fn margins_with_many_threads() {
-    let rig = debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), GUARDED);
+    let fixture = debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), GUARDED);
     std::thread::scope(|scope| {
         for seed in 0..4 {
-            let rig = &rig;
+            let fixture = &fixture;
             scope.spawn(move || {
                 let mut random = Random::new(seed);
                 let mut live = Vec::new();
                 for _ in 0..200 {
                     if live.len() > 10 {
-                        rig.free(live.swap_remove(random.below(10) as usize));
+                        fixture.free(live.swap_remove(random.below(10) as usize));
                     }
-                    live.push(rig.memory(random.size(12), 1, &AllocationCreateInfo::default()).unwrap());
+                    live.push(fixture.memory(random.size(12), 1, &AllocationCreateInfo::default()).unwrap());
                     if random.below(16) == 0 {
-                        rig.allocator.check_corruption(!0).unwrap();
+                        fixture.allocator.check_corruption(!0).unwrap();
                     }
                 }
-                rig.free_all(live);
+                fixture.free_all(live);
             });
         }
     });
-    assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+    assert_eq!(fixture.allocator.check_corruption(!0), Ok(()));
 }
 
 /// With tracking, the error names the caller of each damaged allocation. Dedicated memory also has a caller.
@@ -335,37 +340,37 @@ fn margins_with_many_threads() {
 fn who_allocated_what_was_damaged() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { debug: GUARDED, tracking: Tracking::all(), ..create_info(&gpu) };
-    let rig = hold(Rig { allocator: new_allocator(&info).unwrap(), gpu });
+    let fixture = hold(Fixture { allocator: new_allocator(&info).unwrap(), gpu });
     let requirements = vk::MemoryRequirements { size: 64, alignment: 1, memory_type_bits: !0 };
     let tagged = AllocationCreateInfo { user_data: 42, ..Default::default() };
-    let allocation = rig.allocator.allocate_memory(&requirements, &tagged).unwrap();
+    let allocation = fixture.allocator.allocate_memory(&requirements, &tagged).unwrap();
     let line = line!() - 1;
-    scribble(&rig, &allocation, 64, 1);
-    let found = damaged(rig.allocator.check_corruption(!0));
+    scribble(&fixture, &allocation, 64, 1);
+    let found = damaged(fixture.allocator.check_corruption(!0));
     assert_eq!((found[0].user_data, found[0].caller.unwrap().line()), (Some(42), line));
     let none = MemoryAllocateNext::default();
-    let alone = rig.allocator.allocate_dedicated_memory(&requirements, &tagged, none).unwrap();
+    let alone = fixture.allocator.allocate_dedicated_memory(&requirements, &tagged, none).unwrap();
     let line = line!() - 1;
-    assert_eq!(rig.allocator.allocation_info(&alone).unwrap().caller.unwrap().line(), line);
-    rig.free_all([allocation, alone]);
+    assert_eq!(fixture.allocator.allocation_info(&alone).unwrap().caller.unwrap().line(), line);
+    fixture.free_all([allocation, alone]);
 }
 
 /// Defragmentation moves the margins, and they are intact at source and destination.
 #[test]
 fn margins_and_defragmentation() {
     let profile = Profile::by_name("lavapipe").unwrap();
-    let rig = debugging(Gpu::new(profile), DebugSettings { margin: 1024, ..GUARDED });
+    let fixture = debugging(Gpu::new(profile), DebugSettings { margin: 1024, ..GUARDED });
     let info = PoolCreateInfo { block_size: 64 * KIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) };
-    let pool = rig.pool(&info).unwrap();
+    let pool = fixture.pool(&info).unwrap();
     let in_pool = AllocationCreateInfo::in_pool(&pool);
-    let mut all: Vec<_> = (0..60).map(|_| rig.memory(4 * KIB, 256, &in_pool).unwrap()).collect();
+    let mut all: Vec<_> = (0..60).map(|_| fixture.memory(4 * KIB, 256, &in_pool).unwrap()).collect();
     let mut kept = Vec::new();
     while let Some(allocation) = all.pop() {
-        if all.len() % 3 == 0 { kept.push(allocation) } else { rig.free(allocation) }
+        if all.len() % 3 == 0 { kept.push(allocation) } else { fixture.free(allocation) }
     }
     let pools = [&pool];
     let whole_pool = DefragmentationInfo { pools: &pools, ..Default::default() };
-    let mut defragmentation = rig.allocator.begin_defragmentation(&whole_pool).unwrap();
+    let mut defragmentation = fixture.allocator.begin_defragmentation(&whole_pool).unwrap();
     let mut moved = 0;
     while let Some(pass) = defragmentation.begin_pass() {
         for one in pass {
@@ -378,7 +383,7 @@ fn margins_and_defragmentation() {
                 unsafe { one.complete(&mut kept[at]) }.unwrap();
             }
             moved += 1;
-            assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+            assert_eq!(fixture.allocator.check_corruption(!0), Ok(()));
         }
     }
     drop(defragmentation);
@@ -389,11 +394,11 @@ fn margins_and_defragmentation() {
     }
     // Each allocation has its margin at its new place.
     for (at, allocation) in kept.iter().enumerate() {
-        scribble(&rig, allocation, 4 * KIB, 0);
-        assert_eq!(damaged(rig.allocator.check_corruption(!0)).len(), at + 1);
+        scribble(&fixture, allocation, 4 * KIB, 0);
+        assert_eq!(damaged(fixture.allocator.check_corruption(!0)).len(), at + 1);
     }
-    rig.free_all(kept);
-    rig.destroy_pool(pool);
+    fixture.free_all(kept);
+    fixture.destroy_pool(pool);
 }
 
 #[test]

@@ -14,122 +14,123 @@ const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorith
 
 /// Returns the requirements of an image and the first memory type that supports it, or `None` if the image needs
 /// dedicated memory.
-fn needs(rig: &Rig, info: &vk::ImageCreateInfo<'_>) -> Option<(vk::MemoryRequirements, u32)> {
-    let device = rig.gpu.device();
+fn needs(fixture: &Fixture, info: &vk::ImageCreateInfo<'_>) -> Option<(vk::MemoryRequirements, u32)> {
+    let device = fixture.gpu.device();
     // SAFETY: the create-info is valid.
     let image = unsafe { device.create_image(info, None) }.unwrap();
     // SAFETY: the image is live.
     let needed = unsafe { device.get_image_memory_requirements(image) };
     // SAFETY: the device does not use it.
     unsafe { device.destroy_image(image, None) };
-    let memory_type = rig.types().into_iter().find(|at| needed.memory_type_bits & (1 << at) != 0).unwrap();
+    let memory_type =
+        fixture.types().into_iter().find(|at| needed.memory_type_bits & (1 << at) != 0).unwrap();
     // SAFETY: the create-info is valid.
-    let fit = unsafe { rig.allocator.would_image_fit(info, &in_type(memory_type)) }.unwrap();
+    let fit = unsafe { fixture.allocator.would_image_fit(info, &in_type(memory_type)) }.unwrap();
     let is_shared = matches!(fit.place, FitPlace::NewBlock { .. });
-    (is_shared && !rig.properties(memory_type).contains(LAZY)).then_some((needed, memory_type))
+    (is_shared && !fixture.properties(memory_type).contains(LAZY)).then_some((needed, memory_type))
 }
 
-fn pool(rig: &Rig, memory_type: u32, algorithm: Algorithm, block_size: u64) -> Pool {
+fn pool(fixture: &Fixture, memory_type: u32, algorithm: Algorithm, block_size: u64) -> Pool {
     let info =
         PoolCreateInfo { block_size, algorithm, max_block_count: 1, ..PoolCreateInfo::new(memory_type) };
-    rig.pool(&info).unwrap()
+    fixture.pool(&info).unwrap()
 }
 
 /// VMA 324 and 499. A buddy engine divides by powers of two, so its block size must be one.
 #[test]
 fn a_block_as_large_as_its_only_image_holds_it() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         for side in [4, 16, 31, 64, 70, 128, 300] {
             let info = square(side, SAMPLED);
-            let Some((needed, memory_type)) = needs(&rig, &info) else { continue };
+            let Some((needed, memory_type)) = needs(&fixture, &info) else { continue };
             for algorithm in ALGORITHMS {
-                exact_pool(&rig, &info, needed.size, memory_type, algorithm);
+                exact_pool(&fixture, &info, needed.size, memory_type, algorithm);
             }
         }
     });
 }
 
 fn exact_pool(
-    rig: &Rig,
+    fixture: &Fixture,
     info: &vk::ImageCreateInfo<'_>,
     needed: u64,
     memory_type: u32,
     algorithm: Algorithm,
 ) {
-    let exact = pool(rig, memory_type, algorithm, needed);
+    let exact = pool(fixture, memory_type, algorithm, needed);
     let in_pool = AllocationCreateInfo::in_pool(&exact);
     // SAFETY: the create-info is valid.
-    let fit = unsafe { rig.allocator.would_image_fit(info, &in_pool) };
+    let fit = unsafe { fixture.allocator.would_image_fit(info, &in_pool) };
     if algorithm == Algorithm::Buddy && !needed.is_power_of_two() {
         let too_small = AllocationError::BlockTooSmall { size: needed, block_size: needed };
-        assert_eq!(rig.image(info, &in_pool).unwrap_err(), CreateError::Allocation(too_small));
+        assert_eq!(fixture.image(info, &in_pool).unwrap_err(), CreateError::Allocation(too_small));
         assert_eq!(fit.unwrap_err(), CreateError::Allocation(too_small));
     } else {
         assert_eq!(fit.unwrap().place, FitPlace::NewBlock { size: needed });
         for _ in 0..3 {
-            let image = rig.image(info, &in_pool).unwrap();
-            assert_eq!((image.1.offset(), rig.memory_size(&image.1)), (0, needed));
-            let error = rig.image(info, &in_pool).unwrap_err();
+            let image = fixture.image(info, &in_pool).unwrap();
+            assert_eq!((image.1.offset(), fixture.memory_size(&image.1)), (0, needed));
+            let error = fixture.image(info, &in_pool).unwrap_err();
             let is_full = matches!(
                 error,
                 CreateError::Allocation(AllocationError::Full { size, block_count: 1, .. }) if size == needed
             );
             assert!(is_full, "{algorithm:?}: {error:?}");
             // The last page has no space left for a buffer of any size.
-            let error = rig.memory(1, 1, &in_pool).unwrap_err();
+            let error = fixture.memory(1, 1, &in_pool).unwrap_err();
             assert!(matches!(error, AllocationError::Full { size: 1, .. }), "{algorithm:?}: {error:?}");
-            rig.validate();
-            rig.destroy_image(image);
+            fixture.validate();
+            fixture.destroy_image(image);
         }
     }
     // A block that is one byte shorter is too small, and the error has the requested size.
     if needed > 1 {
-        let short = pool(rig, memory_type, algorithm, needed - 1);
-        let error = rig.image(info, &AllocationCreateInfo::in_pool(&short)).unwrap_err();
+        let short = pool(fixture, memory_type, algorithm, needed - 1);
+        let error = fixture.image(info, &AllocationCreateInfo::in_pool(&short)).unwrap_err();
         let block_size = needed - 1;
         let too_small = AllocationError::BlockTooSmall { size: needed, block_size };
         assert_eq!(error, CreateError::Allocation(too_small));
-        rig.destroy_pool(short);
+        fixture.destroy_pool(short);
     }
-    rig.destroy_pool(exact);
+    fixture.destroy_pool(exact);
 }
 
 /// Several images repeatedly fill a block to its last byte, from below and from above.
 #[test]
 fn the_last_image_ends_with_the_block() {
-    on_every_gpu(|rig| {
-        let page = rig.profile().limits.buffer_image_granularity;
+    on_every_gpu(|fixture| {
+        let page = fixture.profile().limits.buffer_image_granularity;
         for side in [16, 31, 70] {
             let info = square(side, SAMPLED);
-            let Some((needed, memory_type)) = needs(&rig, &info) else { continue };
+            let Some((needed, memory_type)) = needs(&fixture, &info) else { continue };
             let whole = needed.size.next_multiple_of(page.max(needed.alignment));
             for (algorithm, flags) in [
                 (Algorithm::Tlsf, Flags::empty()),
                 (Algorithm::Tlsf, Flags::STRATEGY_MIN_OFFSET),
                 (Algorithm::Linear, Flags::empty()),
             ] {
-                let pool = pool(&rig, memory_type, algorithm, 3 * whole + needed.size);
+                let pool = pool(&fixture, memory_type, algorithm, 3 * whole + needed.size);
                 let in_pool = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
-                let mut images: Vec<_> = (0..4).map(|_| rig.image(&info, &in_pool).unwrap()).collect();
+                let mut images: Vec<_> = (0..4).map(|_| fixture.image(&info, &in_pool).unwrap()).collect();
                 for _ in 0..8 {
-                    assert!(rig.image(&info, &in_pool).is_err());
+                    assert!(fixture.image(&info, &in_pool).is_err());
                     let ends = images.iter().map(|(_, memory)| memory.offset() + memory.size());
                     assert_eq!(ends.max(), Some(3 * whole + needed.size));
                     let last = (0..4).max_by_key(|&at| images[at].1.offset()).unwrap();
-                    rig.destroy_image(images.swap_remove(last));
-                    images.push(rig.image(&info, &in_pool).unwrap());
-                    rig.validate();
+                    fixture.destroy_image(images.swap_remove(last));
+                    images.push(fixture.image(&info, &in_pool).unwrap());
+                    fixture.validate();
                 }
-                images.into_iter().for_each(|image| rig.destroy_image(image));
-                rig.destroy_pool(pool);
+                images.into_iter().for_each(|image| fixture.destroy_image(image));
+                fixture.destroy_pool(pool);
             }
-            let pool = pool(&rig, memory_type, Algorithm::Linear, needed.size);
+            let pool = pool(&fixture, memory_type, Algorithm::Linear, needed.size);
             let upper =
                 AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(&pool) };
-            let image = rig.image(&info, &upper).unwrap();
+            let image = fixture.image(&info, &upper).unwrap();
             assert_eq!(image.1.offset(), 0);
-            rig.destroy_image(image);
-            rig.destroy_pool(pool);
+            fixture.destroy_image(image);
+            fixture.destroy_pool(pool);
         }
     });
 }
@@ -144,18 +145,18 @@ fn an_error_has_the_size_that_was_asked_for() {
             let info = sublet::AllocatorCreateInfo { debug, flags: enabled(&gpu), ..create_info(&gpu) };
             // SAFETY: the GPU outlives the allocator.
             let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
-            let rig = hold(Rig { allocator, gpu });
+            let fixture = hold(Fixture { allocator, gpu });
             for algorithm in ALGORITHMS {
-                let pool = pool(&rig, rig.types()[0], algorithm, 900 * KIB);
+                let pool = pool(&fixture, fixture.types()[0], algorithm, 900 * KIB);
                 let in_pool = AllocationCreateInfo::in_pool(&pool);
-                let held = rig.memory(450 * KIB + 1, 1, &in_pool).unwrap();
+                let held = fixture.memory(450 * KIB + 1, 1, &in_pool).unwrap();
                 for flags in [Flags::empty(), Flags::NEVER_ALLOCATE] {
                     let info = AllocationCreateInfo { flags, ..in_pool };
                     for size in [450 * KIB + 1, 900 * KIB + 1] {
                         let requirements =
                             vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
-                        let looked = rig.allocator.would_fit(&requirements, &info).unwrap_err();
-                        for error in [rig.memory(size, 1, &info).unwrap_err(), looked] {
+                        let looked = fixture.allocator.would_fit(&requirements, &info).unwrap_err();
+                        for error in [fixture.memory(size, 1, &info).unwrap_err(), looked] {
                             let told = match error {
                                 AllocationError::Full { size, .. } if size < 900 * KIB => size,
                                 AllocationError::BlockTooSmall { size, block_size } => {
@@ -168,8 +169,8 @@ fn an_error_has_the_size_that_was_asked_for() {
                         }
                     }
                 }
-                rig.free(held);
-                rig.destroy_pool(pool);
+                fixture.free(held);
+                fixture.destroy_pool(pool);
             }
         }
     });
@@ -188,15 +189,15 @@ fn nothing_shares_a_page_with_what_ends_a_block() {
     on_profiles(coarse, |profile| {
         let page = profile.limits.buffer_image_granularity;
         for (algorithm, seed) in [(Algorithm::Tlsf, 1), (Algorithm::Tlsf, 2), (Algorithm::Linear, 3)] {
-            let rig = Rig::new(profile);
-            let Some((_, memory_type)) = needs(&rig, &square(16, SAMPLED)) else { continue };
+            let fixture = Fixture::new(profile);
+            let Some((_, memory_type)) = needs(&fixture, &square(16, SAMPLED)) else { continue };
             let info = PoolCreateInfo {
                 block_size: 6 * page + page / 2 + 512,
                 algorithm,
                 max_block_count: 3,
                 ..PoolCreateInfo::new(memory_type)
             };
-            let pool = rig.pool(&info).unwrap();
+            let pool = fixture.pool(&info).unwrap();
             let in_pool = AllocationCreateInfo::in_pool(&pool);
             let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
             let mut random = Random::new(seed);
@@ -206,43 +207,43 @@ fn nothing_shares_a_page_with_what_ends_a_block() {
                 if random.below(5) < 2 && !held.is_empty() {
                     let (kind, allocation) = held.swap_remove(random.below(held.len() as u64) as usize);
                     match kind {
-                        Kind::Buffer(buffer) => rig.destroy_buffer((buffer, allocation)),
-                        Kind::Image(image, _) => rig.destroy_image((image, allocation)),
+                        Kind::Buffer(buffer) => fixture.destroy_buffer((buffer, allocation)),
+                        Kind::Image(image, _) => fixture.destroy_image((image, allocation)),
                     }
                 } else if random.below(2) == 0 {
-                    if let Ok((buffer, allocation)) = rig.buffer(random.size(12), usage, &in_pool) {
+                    if let Ok((buffer, allocation)) = fixture.buffer(random.size(12), usage, &in_pool) {
                         held.push((Kind::Buffer(buffer), allocation));
                     }
                 } else {
                     let side = random.pick(&[4, 8, 12, 16, 20, 32, 40]);
-                    if let Ok((image, allocation)) = rig.image(&square(side, SAMPLED), &in_pool) {
+                    if let Ok((image, allocation)) = fixture.image(&square(side, SAMPLED), &in_pool) {
                         let end = allocation.offset() + allocation.size();
                         at_the_end += u64::from(end > 6 * page);
                         held.push((Kind::Image(image, side), allocation));
                     }
                 }
                 if turn % 20 == 0 && algorithm == Algorithm::Tlsf {
-                    compact(&rig, &pool, &mut held);
+                    compact(&fixture, &pool, &mut held);
                 }
-                rig.allocator.validate();
+                fixture.allocator.validate();
             }
             assert!(at_the_end > 0, "no image ended within the last page");
             for (kind, allocation) in held {
                 match kind {
-                    Kind::Buffer(buffer) => rig.destroy_buffer((buffer, allocation)),
-                    Kind::Image(image, _) => rig.destroy_image((image, allocation)),
+                    Kind::Buffer(buffer) => fixture.destroy_buffer((buffer, allocation)),
+                    Kind::Image(image, _) => fixture.destroy_image((image, allocation)),
                 }
             }
-            rig.destroy_pool(pool);
+            fixture.destroy_pool(pool);
         }
     });
 }
 
 /// Moves every movable resource and binds a new one at its destination.
-fn compact(rig: &Rig, pool: &Pool, held: &mut [(Kind, Allocation)]) {
-    let device = rig.gpu.device();
+fn compact(fixture: &Fixture, pool: &Pool, held: &mut [(Kind, Allocation)]) {
+    let device = fixture.gpu.device();
     let info = DefragmentationInfo { pools: &[pool], ..DefragmentationInfo::default() };
-    let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+    let mut defragmentation = fixture.allocator.begin_defragmentation(&info).unwrap();
     while let Some(pass) = defragmentation.begin_pass() {
         for moved in pass {
             let (kind, allocation) = held.iter_mut().find(|(_, it)| it.id() == moved.source()).unwrap();

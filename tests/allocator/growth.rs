@@ -9,16 +9,16 @@ use sublet::{AllocationError, Allocator, MemoryError, PoolCreateInfo};
 use crate::common::*;
 
 /// Allocates pieces of `size` in one type until `count` new memories exist. Returns the pieces and the memory sizes.
-fn fill(rig: &Rig, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Allocation>, Vec<u64>) {
+fn fill(fixture: &Fixture, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Allocation>, Vec<u64>) {
     let (mut pieces, mut sizes, mut last) = (Vec::new(), Vec::new(), vk::DeviceMemory::null());
     let mut seen = Vec::new();
     while sizes.len() < count {
-        let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+        let piece = fixture.memory(size, 1, &in_type(memory_type)).unwrap();
         assert!(!piece.is_dedicated());
         if piece.memory() != last && !seen.contains(&piece.memory()) {
             last = piece.memory();
             seen.push(last);
-            sizes.push(rig.memory_size(&piece));
+            sizes.push(fixture.memory_size(&piece));
         }
         pieces.push(piece);
     }
@@ -27,14 +27,14 @@ fn fill(rig: &Rig, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Al
 
 #[test]
 fn blocks_grow_from_an_eighth_to_the_preferred_size() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
-            let full = rig.block_size(memory_type);
-            let (pieces, sizes) = fill(&rig, memory_type, full / 64, 5);
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
+            let full = fixture.block_size(memory_type);
+            let (pieces, sizes) = fill(&fixture, memory_type, full / 64, 5);
             assert_eq!(sizes, [full / 8, full / 4, full / 2, full, full], "type {memory_type}");
-            rig.validate();
-            rig.free_all(pieces);
-            rig.allocator.trim();
+            fixture.validate();
+            fixture.free_all(pieces);
+            fixture.allocator.trim();
         }
     });
 }
@@ -42,13 +42,13 @@ fn blocks_grow_from_an_eighth_to_the_preferred_size() {
 #[test]
 fn small_heaps_have_blocks_of_an_eighth() {
     on_profiles(having(|profile| profile.heaps.iter().any(|heap| heap.size <= GIB)), |profile| {
-        let rig = Rig::new(profile);
-        let small = rig.types().into_iter().filter(|&memory_type| rig.heap_size(memory_type) <= GIB);
+        let fixture = Fixture::new(profile);
+        let small = fixture.types().into_iter().filter(|&memory_type| fixture.heap_size(memory_type) <= GIB);
         for memory_type in small {
-            let eighth = (rig.heap_size(memory_type) / 8).next_multiple_of(32);
-            let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+            let eighth = (fixture.heap_size(memory_type) / 8).next_multiple_of(32);
+            let pool = fixture.pool(&PoolCreateInfo::new(memory_type)).unwrap();
             assert_eq!(pool.block_size(), eighth);
-            rig.destroy_pool(pool);
+            fixture.destroy_pool(pool);
         }
     });
 }
@@ -58,10 +58,10 @@ fn a_limit_makes_a_heap_small() {
     on_every_profile(|profile| {
         let limits = vec![160 * MIB; profile.heaps.len()];
         let options = Options { heap_size_limits: &limits, ..Options::default() };
-        let rig = Rig::with(Gpu::new(profile), &options);
-        let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+        let fixture = Fixture::with(Gpu::new(profile), &options);
+        let pool = fixture.pool(&PoolCreateInfo::new(0)).unwrap();
         assert_eq!(pool.block_size(), 20 * MIB);
-        rig.destroy_pool(pool);
+        fixture.destroy_pool(pool);
     });
 }
 
@@ -71,14 +71,16 @@ fn small_ends_at_a_gibibyte() {
     on_every_profile(|profile| {
         for (limit, block) in [(GIB, GIB / 8), (GIB + 1, 256 * MIB)] {
             let limits = vec![limit; profile.heaps.len()];
-            let rig =
-                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
-            let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
-            let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
-            if rig.heap_size(memory_type) >= limit {
+            let fixture = Fixture::with(
+                Gpu::new(profile),
+                &Options { heap_size_limits: &limits, ..Options::default() },
+            );
+            let memory_type = fixture.types().into_iter().max_by_key(|&at| fixture.heap_size(at)).unwrap();
+            let pool = fixture.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+            if fixture.heap_size(memory_type) >= limit {
                 assert_eq!(pool.block_size(), block);
             }
-            rig.destroy_pool(pool);
+            fixture.destroy_pool(pool);
         }
     });
 }
@@ -87,13 +89,14 @@ fn small_ends_at_a_gibibyte() {
 fn the_program_chooses_the_size_of_blocks_in_large_heaps() {
     on_every_profile(|profile| {
         let options = Options { large_block: 64 * MIB, ..Options::default() };
-        let rig = Rig::with(Gpu::new(profile), &options);
-        for memory_type in rig.types() {
-            let full = if rig.heap_size(memory_type) > GIB { 64 * MIB } else { rig.block_size(memory_type) };
-            let (pieces, sizes) = fill(&rig, memory_type, full / 64, 2);
+        let fixture = Fixture::with(Gpu::new(profile), &options);
+        for memory_type in fixture.types() {
+            let full =
+                if fixture.heap_size(memory_type) > GIB { 64 * MIB } else { fixture.block_size(memory_type) };
+            let (pieces, sizes) = fill(&fixture, memory_type, full / 64, 2);
             assert_eq!(sizes, [full / 8, full / 4]);
-            rig.free_all(pieces);
-            rig.allocator.trim();
+            fixture.free_all(pieces);
+            fixture.allocator.trim();
         }
     });
 }
@@ -103,18 +106,18 @@ fn an_absurd_block_size_is_cut_to_what_there_may_be() {
     on_every_profile(|profile| {
         for large_block in [u64::MAX, u64::MAX - 15, 1 << 63, 1 << 45] {
             let options = Options { large_block, ..Options::default() };
-            let rig = Rig::with(Gpu::new(profile), &options);
-            for memory_type in rig.types() {
-                let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
-                let heap = rig.heap_size(memory_type);
-                let most = heap.min(rig.allocator.max_memory_allocation_size());
-                let full = if heap <= GIB { rig.block_size(memory_type) } else { most / 32 * 32 };
+            let fixture = Fixture::with(Gpu::new(profile), &options);
+            for memory_type in fixture.types() {
+                let pool = fixture.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+                let heap = fixture.heap_size(memory_type);
+                let most = heap.min(fixture.allocator.max_memory_allocation_size());
+                let full = if heap <= GIB { fixture.block_size(memory_type) } else { most / 32 * 32 };
                 assert_eq!(pool.block_size(), full);
-                rig.destroy_pool(pool);
+                fixture.destroy_pool(pool);
                 // If the driver refuses even an eighth of the block size, the allocation still succeeds.
-                let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-                rig.free(piece);
-                rig.allocator.trim();
+                let piece = fixture.memory(KIB, 1, &in_type(memory_type)).unwrap();
+                fixture.free(piece);
+                fixture.allocator.trim();
             }
         }
     });
@@ -122,9 +125,9 @@ fn an_absurd_block_size_is_cut_to_what_there_may_be() {
 
 #[test]
 fn a_large_request_starts_with_a_block_of_twice_its_size() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
-            let full = rig.block_size(memory_type);
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
+            let full = fixture.block_size(memory_type);
             // The smallest block is created for requests of at most a sixteenth of the full size.
             for (size, block) in [
                 (full / 16, full / 8),
@@ -133,13 +136,13 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
                 (full / 4 + 1, full),
             ] {
                 // A possible image takes whole pages, so the request is slightly larger than stated.
-                let page = rig.profile().limits.buffer_image_granularity;
+                let page = fixture.profile().limits.buffer_image_granularity;
                 let size = if size == full / 16 { size / page * page } else { size };
-                let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+                let piece = fixture.memory(size, 1, &in_type(memory_type)).unwrap();
                 assert!(!piece.is_dedicated());
-                assert_eq!(rig.memory_size(&piece), block, "for {size} bytes in type {memory_type}");
-                rig.free(piece);
-                rig.allocator.trim();
+                assert_eq!(fixture.memory_size(&piece), block, "for {size} bytes in type {memory_type}");
+                fixture.free(piece);
+                fixture.allocator.trim();
             }
         }
     });
@@ -147,60 +150,64 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
 
 #[test]
 fn blocks_halve_when_the_driver_refuses() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
-            let full = rig.block_size(memory_type);
-            let (mut pieces, _) = fill(&rig, memory_type, full / 64, 5);
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
+            let full = fixture.block_size(memory_type);
+            let (mut pieces, _) = fill(&fixture, memory_type, full / 64, 5);
             let before = pieces.len();
-            while rig.gpu.live().memories == 5 {
-                pieces.push(rig.memory(full / 64, 1, &in_type(memory_type)).unwrap());
+            while fixture.gpu.live().memories == 5 {
+                pieces.push(fixture.memory(full / 64, 1, &in_type(memory_type)).unwrap());
                 // The last block is nearly full, and the next block must be created while the driver has little memory.
-                rig.gpu.faults().fail_above(full / 4);
-                rig.gpu.reset_calls();
+                fixture.gpu.faults().fail_above(full / 4);
+                fixture.gpu.reset_calls();
             }
             assert!(pieces.len() > before);
             let last = pieces.last().unwrap();
             assert!(!last.is_dedicated());
-            assert_eq!(rig.memory_size(last), full / 4, "type {memory_type}");
-            rig.gpu.faults().clear();
-            rig.free_all(pieces);
-            rig.allocator.trim();
+            assert_eq!(fixture.memory_size(last), full / 4, "type {memory_type}");
+            fixture.gpu.faults().clear();
+            fixture.free_all(pieces);
+            fixture.allocator.trim();
         }
     });
 }
 
 #[test]
 fn the_driver_is_asked_for_each_half_once() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
-            let full = rig.block_size(memory_type);
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
+            let full = fixture.block_size(memory_type);
             // The request is too large for all three halvings of a new vector: two apply at once, and one is left.
             let size = full / 8 / 4 * 3;
-            rig.gpu.reset_calls();
-            rig.gpu.faults().fail_above(full / 8);
-            let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+            fixture.gpu.reset_calls();
+            fixture.gpu.faults().fail_above(full / 8);
+            let piece = fixture.memory(size, 1, &in_type(memory_type)).unwrap();
             assert!(!piece.is_dedicated());
-            assert_eq!(rig.memory_size(&piece), full / 8);
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 2, "a quarter, then an eighth: type {memory_type}");
-            rig.free(piece);
-            rig.allocator.trim();
+            assert_eq!(fixture.memory_size(&piece), full / 8);
+            assert_eq!(
+                fixture.gpu.calls("vkAllocateMemory"),
+                2,
+                "a quarter, then an eighth: type {memory_type}"
+            );
+            fixture.free(piece);
+            fixture.allocator.trim();
             // The driver refuses even an eighth, so the allocator falls back to dedicated memory.
-            rig.gpu.faults().clear();
-            rig.gpu.faults().fail_above(full / 8 - 1);
-            rig.gpu.reset_calls();
-            let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+            fixture.gpu.faults().clear();
+            fixture.gpu.faults().fail_above(full / 8 - 1);
+            fixture.gpu.reset_calls();
+            let piece = fixture.memory(size, 1, &in_type(memory_type)).unwrap();
             assert!(piece.is_dedicated());
-            assert_eq!(rig.memory_size(&piece), size);
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 3);
-            rig.free(piece);
-            rig.gpu.faults().clear();
-            rig.allocator.trim();
+            assert_eq!(fixture.memory_size(&piece), size);
+            assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 3);
+            fixture.free(piece);
+            fixture.gpu.faults().clear();
+            fixture.allocator.trim();
         }
     });
 }
 
 /// Limits the largest heap. Returns a memory type in it.
-fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<Rig>, u32)> {
+fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<Fixture>, u32)> {
     let types = 0..profile.types.len() as u32;
     let usual = types.filter(|&at| !profile.types[at as usize].flags.intersects(AMD_COHERENT | PROTECTED));
     let size_of = |at: u32| profile.heaps[profile.types[at as usize].heap as usize].size;
@@ -208,7 +215,7 @@ fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<R
     let limits = vec![limit; profile.heaps.len()];
     let gpu = Gpu::new(profile);
     let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
-    Some((Rig::with(gpu, &options), memory_type))
+    Some((Fixture::with(gpu, &options), memory_type))
 }
 
 /// Over the budget, a block is no larger than the request, because other vectors cannot use its free bytes.
@@ -216,16 +223,16 @@ fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<R
 fn over_the_budget_blocks_are_as_large_as_needed() {
     let tried = Cell::new(0);
     on_every_profile(|profile| {
-        let Some((rig, memory_type)) = limited(profile, GIB) else { return };
+        let Some((fixture, memory_type)) = limited(profile, GIB) else { return };
         tried.set(tried.get() + 1);
         let mut held = Vec::new();
-        while let Ok(memory) = rig.memory(36 * MIB, 1, &in_type(memory_type)) {
+        while let Ok(memory) = fixture.memory(36 * MIB, 1, &in_type(memory_type)) {
             held.push(memory);
         }
         // As many as VMA allocates.
         assert!(held.len() >= 25, "{} requests of 36 MiB in a GiB", held.len());
-        rig.validate();
-        rig.free_all(held);
+        fixture.validate();
+        fixture.free_all(held);
     });
     assert!(tried.get() > 5);
 }
@@ -236,16 +243,16 @@ fn random_sizes_fill_a_heap() {
     let (limit, mut live, mut runs) = (3 * GIB, 0, 0);
     for seed in 0..40 {
         let profile = sublet::sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap();
-        let (rig, memory_type) = limited(profile, limit).unwrap();
+        let (fixture, memory_type) = limited(profile, limit).unwrap();
         let (mut random, mut held) = (Random::new(seed), Vec::new());
         loop {
             let size = 20 * MIB + random.below(40 * MIB);
-            let Ok(memory) = rig.memory(size, 1, &in_type(memory_type)) else { break };
+            let Ok(memory) = fixture.memory(size, 1, &in_type(memory_type)) else { break };
             live += memory.size();
             held.push(memory);
         }
         runs += 1;
-        rig.free_all(held);
+        fixture.free_all(held);
     }
     let share = live as f64 / (limit * runs) as f64;
     assert!(share >= 0.945, "{:.1} % in use at the first failure", share * 100.0);
@@ -255,71 +262,71 @@ fn random_sizes_fill_a_heap() {
 #[test]
 fn odd_sizes_over_odd_budgets() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
-        let (heap, block) = (rig.heap_of(memory_type), rig.block_size(memory_type));
-        let page = rig.profile().limits.buffer_image_granularity.max(4096);
+        let fixture = Fixture::new(profile);
+        let memory_type = fixture.types().into_iter().max_by_key(|&at| fixture.heap_size(at)).unwrap();
+        let (heap, block) = (fixture.heap_of(memory_type), fixture.block_size(memory_type));
+        let page = fixture.profile().limits.buffer_image_granularity.max(4096);
         let mut random = Random::new(11);
         for round in 0..8 {
             let budget = (100 * MIB + random.below(900 * MIB)) | 1;
-            rig.gpu.faults().set_budget(heap, budget, 0);
-            rig.allocator.set_current_frame_index(round);
+            fixture.gpu.faults().set_budget(heap, budget, 0);
+            fixture.allocator.set_current_frame_index(round);
             let mut held = Vec::new();
             for _ in 0..60 {
                 let size = (block / 64 + random.below(block / 2 - block / 64 - page)) | 1;
-                let level = rig.allocator.heap_budgets()[heap as usize];
-                let memories = rig.gpu.live().memories;
-                let Ok(memory) = rig.memory(size, 1, &in_type(memory_type)) else { break };
-                let is_new = rig.gpu.live().memories > memories;
-                let bytes = rig.memory_size(&memory);
+                let level = fixture.allocator.heap_budgets()[heap as usize];
+                let memories = fixture.gpu.live().memories;
+                let Ok(memory) = fixture.memory(size, 1, &in_type(memory_type)) else { break };
+                let is_new = fixture.gpu.live().memories > memories;
+                let bytes = fixture.memory_size(&memory);
                 if is_new && level.usage + bytes > level.budget {
                     assert!(bytes < size + page, "{bytes} bytes for {size}, over the budget of {budget}");
                 }
                 held.push(memory);
             }
             assert!(held.len() > 4);
-            rig.validate();
-            rig.free_all(held);
-            rig.allocator.trim();
+            fixture.validate();
+            fixture.free_all(held);
+            fixture.allocator.trim();
         }
-        rig.gpu.faults().clear();
+        fixture.gpu.faults().clear();
     });
 }
 
 #[test]
 fn a_chosen_block_size_is_constant() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types() {
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types() {
             let info = PoolCreateInfo { block_size: 3 * MIB, ..PoolCreateInfo::new(memory_type) };
-            let pool = rig.pool(&info).unwrap();
-            assert_eq!(rig.gpu.live().memories, 0, "no block before it is needed");
+            let pool = fixture.pool(&info).unwrap();
+            assert_eq!(fixture.gpu.live().memories, 0, "no block before it is needed");
             let in_pool = sublet::AllocationCreateInfo::in_pool(&pool);
-            let pieces: Vec<_> = (0..6).map(|_| rig.memory(2 * MIB, 1, &in_pool).unwrap()).collect();
+            let pieces: Vec<_> = (0..6).map(|_| fixture.memory(2 * MIB, 1, &in_pool).unwrap()).collect();
             for piece in &pieces {
-                assert_eq!(rig.memory_size(piece), 3 * MIB);
+                assert_eq!(fixture.memory_size(piece), 3 * MIB);
                 assert!(!piece.is_dedicated());
             }
-            assert_eq!(rig.gpu.live().memories, 6);
+            assert_eq!(fixture.gpu.live().memories, 6);
             // No halving and no dedicated fallback.
-            rig.gpu.reset_calls();
-            rig.gpu.faults().fail_above(3 * MIB - 1);
-            let error = rig.memory(2 * MIB, 1, &in_pool).unwrap_err();
+            fixture.gpu.reset_calls();
+            fixture.gpu.faults().fail_above(3 * MIB - 1);
+            let error = fixture.memory(2 * MIB, 1, &in_pool).unwrap_err();
             assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");
             assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-            rig.gpu.faults().clear();
-            rig.free_all(pieces);
-            rig.destroy_pool(pool);
+            assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+            fixture.gpu.faults().clear();
+            fixture.free_all(pieces);
+            fixture.destroy_pool(pool);
         }
     });
 }
 
 /// Places one allocation in each of `count` blocks of a pool with blocks of 1 MiB.
-fn one_in_each(rig: &Rig, pool: &sublet::Pool, count: u64) -> Vec<sublet::Allocation> {
+fn one_in_each(fixture: &Fixture, pool: &sublet::Pool, count: u64) -> Vec<sublet::Allocation> {
     let in_pool = sublet::AllocationCreateInfo::in_pool(pool);
-    let before = rig.gpu.live().memories;
-    let pieces = (0..count).map(|_| rig.memory(MIB, 1, &in_pool).unwrap()).collect();
-    assert!(rig.gpu.live().memories <= before.max(count));
+    let before = fixture.gpu.live().memories;
+    let pieces = (0..count).map(|_| fixture.memory(MIB, 1, &in_pool).unwrap()).collect();
+    assert!(fixture.gpu.live().memories <= before.max(count));
     pieces
 }
 
@@ -329,31 +336,39 @@ fn empty_blocks_are_kept_by_policy() {
         for (min_block_count, empty_blocks_kept, left) in
             [(0, 0, 0), (0, 1, 1), (0, 3, 3), (0, 9, 5), (2, 0, 2), (2, 1, 2), (2, 3, 3), (5, 0, 5)]
         {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let info = PoolCreateInfo {
                 block_size: MIB,
                 min_block_count,
                 empty_blocks_kept,
                 ..PoolCreateInfo::new(0)
             };
-            let pool = rig.pool(&info).unwrap();
-            assert_eq!(rig.gpu.live().memories, u64::from(min_block_count), "the first blocks exist at once");
+            let pool = fixture.pool(&info).unwrap();
+            assert_eq!(
+                fixture.gpu.live().memories,
+                u64::from(min_block_count),
+                "the first blocks exist at once"
+            );
             for _ in 0..3 {
-                let pieces = one_in_each(&rig, &pool, 5);
-                assert_eq!(rig.gpu.live().memories, 5);
-                rig.free_all(pieces);
-                rig.validate();
+                let pieces = one_in_each(&fixture, &pool, 5);
+                assert_eq!(fixture.gpu.live().memories, 5);
+                fixture.free_all(pieces);
+                fixture.validate();
                 assert_eq!(
-                    rig.gpu.live().memories,
+                    fixture.gpu.live().memories,
                     left,
                     "a minimum of {min_block_count}, {empty_blocks_kept} empty blocks kept"
                 );
             }
-            let given_back = rig.allocator.trim();
+            let given_back = fixture.allocator.trim();
             assert_eq!(given_back, (left - u64::from(min_block_count)) * MIB);
-            assert_eq!(rig.gpu.live().memories, u64::from(min_block_count), "trimmed down to the minimum");
-            assert_eq!(rig.allocator.trim(), 0);
-            rig.destroy_pool(pool);
+            assert_eq!(
+                fixture.gpu.live().memories,
+                u64::from(min_block_count),
+                "trimmed down to the minimum"
+            );
+            assert_eq!(fixture.allocator.trim(), 0);
+            fixture.destroy_pool(pool);
         }
     });
 }
@@ -363,15 +378,15 @@ fn default_vectors_keep_empty_blocks_by_policy() {
     on_every_profile(|profile| {
         for empty_blocks_kept in [0, 1, 2] {
             let options = Options { empty_blocks_kept, ..Options::default() };
-            let rig = Rig::with(Gpu::new(profile), &options);
-            for memory_type in rig.types() {
-                let (pieces, _) = fill(&rig, memory_type, rig.block_size(memory_type) / 64, 3);
-                rig.free_all(pieces);
-                assert_eq!(rig.gpu.live().memories, u64::from(empty_blocks_kept), "type {memory_type}");
-                rig.validate();
-                let bytes: u64 = rig.gpu.live().memory_bytes_by_heap.iter().sum();
-                assert_eq!(rig.allocator.trim(), bytes);
-                assert_eq!(rig.gpu.live().memories, 0);
+            let fixture = Fixture::with(Gpu::new(profile), &options);
+            for memory_type in fixture.types() {
+                let (pieces, _) = fill(&fixture, memory_type, fixture.block_size(memory_type) / 64, 3);
+                fixture.free_all(pieces);
+                assert_eq!(fixture.gpu.live().memories, u64::from(empty_blocks_kept), "type {memory_type}");
+                fixture.validate();
+                let bytes: u64 = fixture.gpu.live().memory_bytes_by_heap.iter().sum();
+                assert_eq!(fixture.allocator.trim(), bytes);
+                assert_eq!(fixture.gpu.live().memories, 0);
             }
         }
     });
@@ -379,29 +394,29 @@ fn default_vectors_keep_empty_blocks_by_policy() {
 
 #[test]
 fn one_empty_block_saves_the_driver_from_a_program_that_frees_and_allocates() {
-    on_every_gpu(|rig| {
-        rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
-        rig.gpu.reset_calls();
+    on_every_gpu(|fixture| {
+        fixture.free(fixture.memory(KIB, 1, &in_type(0)).unwrap());
+        fixture.gpu.reset_calls();
         for _ in 0..100 {
-            rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+            fixture.free(fixture.memory(KIB, 1, &in_type(0)).unwrap());
         }
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
-        assert_eq!(rig.gpu.calls("vkFreeMemory"), 0);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 0);
+        assert_eq!(fixture.gpu.calls("vkFreeMemory"), 0);
     });
 }
 
 #[test]
 fn over_the_budget_an_empty_block_goes_at_once() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
-        let rig = Rig::new(profile);
-        for memory_type in rig.types() {
-            let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-            rig.gpu.faults().set_budget(rig.heap_of(memory_type), MIB, MIB);
-            rig.allocator.set_current_frame_index(1);
-            rig.free(piece);
-            assert_eq!(rig.gpu.live().memories, 0, "type {memory_type}");
-            rig.gpu.faults().clear();
-            rig.allocator.set_current_frame_index(2);
+        let fixture = Fixture::new(profile);
+        for memory_type in fixture.types() {
+            let piece = fixture.memory(KIB, 1, &in_type(memory_type)).unwrap();
+            fixture.gpu.faults().set_budget(fixture.heap_of(memory_type), MIB, MIB);
+            fixture.allocator.set_current_frame_index(1);
+            fixture.free(piece);
+            assert_eq!(fixture.gpu.live().memories, 0, "type {memory_type}");
+            fixture.gpu.faults().clear();
+            fixture.allocator.set_current_frame_index(2);
         }
     });
 }
@@ -412,21 +427,21 @@ fn over_the_guessed_budget_an_empty_block_goes_at_once() {
         let gpu = Gpu::new(profile);
         let limits = vec![50 * MIB; profile.heaps.len()];
         let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
-        let rig = Rig::with(gpu, &options);
-        let small = rig.memory(KIB, 1, &in_type(0)).unwrap();
+        let fixture = Fixture::with(gpu, &options);
+        let small = fixture.memory(KIB, 1, &in_type(0)).unwrap();
         // The estimated budget is 80 % of 50 MiB, which is 40 MiB.
         let own = in_type_with(0, sublet::AllocationCreateFlags::DEDICATED_MEMORY);
-        let large = rig.memory(40 * MIB, 1, &own).unwrap();
-        assert_eq!(rig.gpu.live().memories, 2);
-        rig.free(small);
-        assert_eq!(rig.gpu.live().memories, 1, "the empty block does not wait");
-        rig.free(large);
+        let large = fixture.memory(40 * MIB, 1, &own).unwrap();
+        assert_eq!(fixture.gpu.live().memories, 2);
+        fixture.free(small);
+        assert_eq!(fixture.gpu.live().memories, 1, "the empty block does not wait");
+        fixture.free(large);
     });
 }
 
 #[test]
 fn minimum_blocks_survive_everything() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let info = PoolCreateInfo {
             block_size: MIB,
             min_block_count: 2,
@@ -434,35 +449,35 @@ fn minimum_blocks_survive_everything() {
             empty_blocks_kept: 0,
             ..PoolCreateInfo::new(0)
         };
-        let pool = rig.pool(&info).unwrap();
+        let pool = fixture.pool(&info).unwrap();
         let mut random = Random::new(7);
         let mut pieces = Vec::new();
         let in_pool = sublet::AllocationCreateInfo::in_pool(&pool);
         for _ in 0..500 {
             if random.below(2) == 0 {
-                pieces.extend(rig.memory(random.size(20), 1, &in_pool));
+                pieces.extend(fixture.memory(random.size(20), 1, &in_pool));
             } else if !pieces.is_empty() {
                 let at = random.below(pieces.len() as u64) as usize;
-                rig.free(pieces.swap_remove(at));
+                fixture.free(pieces.swap_remove(at));
             }
             if random.below(16) == 0 {
-                rig.allocator.trim();
+                fixture.allocator.trim();
             }
-            let memories = rig.gpu.live().memories;
+            let memories = fixture.gpu.live().memories;
             assert!((2..=4).contains(&memories), "{memories} blocks");
         }
-        rig.free_all(pieces);
-        rig.destroy_pool(pool);
+        fixture.free_all(pieces);
+        fixture.destroy_pool(pool);
     });
 }
 
 #[test]
 fn preferred_block_size_of_a_pool_is_full_from_the_start() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let info = PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) };
-        let pool = rig.pool(&info).unwrap();
-        assert_eq!(rig.gpu.live().memory_bytes_by_heap.iter().sum::<u64>(), rig.block_size(0));
-        rig.destroy_pool(pool);
+        let pool = fixture.pool(&info).unwrap();
+        assert_eq!(fixture.gpu.live().memory_bytes_by_heap.iter().sum::<u64>(), fixture.block_size(0));
+        fixture.destroy_pool(pool);
     });
 }
 

@@ -15,33 +15,38 @@ const STAGING: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
 const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
 
 /// Returns the types that a buffer supports and the allocator may use.
-fn buffer_types(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<u32> {
+fn buffer_types(fixture: &Fixture, usage: vk::BufferUsageFlags) -> Vec<u32> {
     let info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
     // SAFETY: the create-info is valid.
-    let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
+    let buffer = unsafe { fixture.gpu.device().create_buffer(&info, None) }.unwrap();
     // SAFETY: the buffer is live.
-    let bits = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
+    let bits = unsafe { fixture.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
     // SAFETY: the device does not use it.
-    unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
-    rig.types().into_iter().filter(|index| bits & (1 << index) != 0).collect()
+    unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
+    fixture.types().into_iter().filter(|index| bits & (1 << index) != 0).collect()
 }
 
 /// Creates a buffer and returns the properties of its memory type.
-fn buffer_gets(rig: &Rig, usage: vk::BufferUsageFlags, info: &AllocationCreateInfo<'_>) -> Properties {
-    let buffer = rig.buffer(KIB, usage, info).unwrap();
+fn buffer_gets(
+    fixture: &Fixture,
+    usage: vk::BufferUsageFlags,
+    info: &AllocationCreateInfo<'_>,
+) -> Properties {
+    let buffer = fixture.buffer(KIB, usage, info).unwrap();
     let memory_type = buffer.1.memory_type_index();
     // `find_memory_type_index_for_buffer_info` and `create_buffer` choose the same type.
     let buffer_info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
     // SAFETY: the create-info is valid.
-    let found = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) }.unwrap();
+    let found =
+        unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) }.unwrap();
     assert_eq!(found, memory_type);
-    rig.destroy_buffer(buffer);
-    rig.properties(memory_type)
+    fixture.destroy_buffer(buffer);
+    fixture.properties(memory_type)
 }
 
 /// Returns the cheapest types by an independent rule: required, preferred and unwanted properties.
 fn best(
-    rig: &Rig,
+    fixture: &Fixture,
     among: &[u32],
     required: Properties,
     preferred: Properties,
@@ -51,7 +56,7 @@ fn best(
     let cost = |properties: Properties| {
         (preferred & !properties).as_raw().count_ones() + (unwanted & properties).as_raw().count_ones()
     };
-    let fitting = among.iter().map(|&at| rig.properties(at)).filter(|it| it.contains(required));
+    let fitting = among.iter().map(|&at| fixture.properties(at)).filter(|it| it.contains(required));
     fitting.min_by_key(|&properties| cost(properties))
 }
 
@@ -59,8 +64,8 @@ const NONE: Properties = Properties::empty();
 
 #[test]
 fn plain_usages() {
-    on_every_gpu(|rig| {
-        let among = buffer_types(&rig, UNIFORM);
+    on_every_gpu(|fixture| {
+        let among = buffer_types(&fixture, UNIFORM);
         let cases = [
             (MemoryUsage::Unknown, NONE, NONE, NONE),
             (MemoryUsage::GpuOnly, NONE, DEVICE_LOCAL, NONE),
@@ -70,8 +75,8 @@ fn plain_usages() {
             (MemoryUsage::CpuCopy, NONE, NONE, DEVICE_LOCAL),
         ];
         for (usage, required, preferred, unwanted) in cases {
-            let expected = best(&rig, &among, required, preferred, unwanted).unwrap();
-            let got = buffer_gets(&rig, UNIFORM, &AllocationCreateInfo::new(usage));
+            let expected = best(&fixture, &among, required, preferred, unwanted).unwrap();
+            let got = buffer_gets(&fixture, UNIFORM, &AllocationCreateInfo::new(usage));
             assert_eq!(got, expected, "{usage:?}");
         }
     });
@@ -80,11 +85,11 @@ fn plain_usages() {
 #[test]
 fn automatic_usages() {
     use Flags as F;
-    on_every_gpu(|rig| {
-        let integrated = rig.profile().device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
+    on_every_gpu(|fixture| {
+        let integrated = fixture.profile().device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
         for buffer_usage in [UNIFORM, STAGING] {
             let device_access = buffer_usage == UNIFORM;
-            let among = buffer_types(&rig, buffer_usage);
+            let among = buffer_types(&fixture, buffer_usage);
             for usage in [MemoryUsage::Auto, MemoryUsage::AutoPreferDevice, MemoryUsage::AutoPreferHost] {
                 let prefers_host = usage == MemoryUsage::AutoPreferHost;
                 for flags in [
@@ -123,8 +128,8 @@ fn automatic_usages() {
                     } else {
                         preferred |= DEVICE_LOCAL;
                     }
-                    let expected = best(&rig, &among, required, preferred, unwanted).unwrap();
-                    let got = buffer_gets(&rig, buffer_usage, &with_flags(usage, flags));
+                    let expected = best(&fixture, &among, required, preferred, unwanted).unwrap();
+                    let got = buffer_gets(&fixture, buffer_usage, &with_flags(usage, flags));
                     assert_eq!(got, expected, "{usage:?} with {flags:?} for {buffer_usage:?}");
                     // These properties do not depend on the rule in `best`.
                     if !(flags & F::HOST_ACCESS_MASK).is_empty() && !transfer {
@@ -140,14 +145,14 @@ fn automatic_usages() {
 #[test]
 fn what_users_expect_of_a_discrete_gpu() {
     on_profiles(having(|profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU), |profile| {
-        let rig = Rig::new(profile);
-        let gets = |usage, flags| buffer_gets(&rig, UNIFORM, &with_flags(usage, flags));
-        let stages = |flags| buffer_gets(&rig, STAGING, &with_flags(MemoryUsage::Auto, flags));
+        let fixture = Fixture::new(profile);
+        let gets = |usage, flags| buffer_gets(&fixture, UNIFORM, &with_flags(usage, flags));
+        let stages = |flags| buffer_gets(&fixture, STAGING, &with_flags(MemoryUsage::Auto, flags));
         let auto = MemoryUsage::Auto;
         assert!(gets(auto, Flags::empty()).contains(DEVICE_LOCAL), "what only the device uses is its own");
         let staging = stages(Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
         assert!(staging.contains(HOST_VISIBLE) && !staging.contains(DEVICE_LOCAL), "staging: {staging:?}");
-        if !rig.types_with(HOST_VISIBLE, HOST_CACHED | DEVICE_LOCAL).is_empty() {
+        if !fixture.types_with(HOST_VISIBLE, HOST_CACHED | DEVICE_LOCAL).is_empty() {
             assert!(!staging.contains(HOST_CACHED), "written in order: write-combined");
         }
         let readback = stages(Flags::HOST_ACCESS_RANDOM);
@@ -163,30 +168,30 @@ fn what_users_expect_of_a_discrete_gpu() {
 
 #[test]
 fn images_are_where_the_driver_lets_them() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let info = square(32, SAMPLED);
-        let image = rig.image(&info, &auto).unwrap();
+        let image = fixture.image(&info, &auto).unwrap();
         let memory_type = image.1.memory_type_index();
-        assert!(rig.properties(memory_type).contains(DEVICE_LOCAL));
+        assert!(fixture.properties(memory_type).contains(DEVICE_LOCAL));
         // SAFETY: the create-info is valid.
-        let found = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) }.unwrap();
+        let found = unsafe { fixture.allocator.find_memory_type_index_for_image_info(&info, &auto) }.unwrap();
         assert_eq!(found, memory_type);
-        rig.destroy_image(image);
+        fixture.destroy_image(image);
     });
 }
 
 #[test]
 fn transient_attachments_are_lazily_allocated() {
-    on_every_gpu(|rig| {
-        let lazy = rig.profile().types.iter().any(|kind| kind.flags.contains(LAZY));
+    on_every_gpu(|fixture| {
+        let lazy = fixture.profile().types.iter().any(|kind| kind.flags.contains(LAZY));
         let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
         let lazily = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
-        let before = rig.snapshot();
-        match rig.image(&square(32, usage), &lazily) {
+        let before = fixture.snapshot();
+        match fixture.image(&square(32, usage), &lazily) {
             Ok(image) => {
-                assert!(lazy && rig.properties(image.1.memory_type_index()).contains(LAZY));
-                rig.destroy_image(image);
+                assert!(lazy && fixture.properties(image.1.memory_type_index()).contains(LAZY));
+                fixture.destroy_image(image);
             }
             Err(error) => {
                 assert!(!lazy, "{error:?}");
@@ -198,15 +203,15 @@ fn transient_attachments_are_lazily_allocated() {
                     "{error:?}"
                 );
                 assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
-                assert_eq!(rig.snapshot(), before);
+                assert_eq!(fixture.snapshot(), before);
             }
         }
         // A preferred property is accepted on every GPU.
         let preferred =
             AllocationCreateInfo { preferred_flags: LAZY, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-        let image = rig.image(&square(32, usage), &preferred).unwrap();
-        assert_eq!(rig.properties(image.1.memory_type_index()).contains(LAZY), lazy);
-        rig.destroy_image(image);
+        let image = fixture.image(&square(32, usage), &preferred).unwrap();
+        assert_eq!(fixture.properties(image.1.memory_type_index()).contains(LAZY), lazy);
+        fixture.destroy_image(image);
     });
 }
 
@@ -214,15 +219,15 @@ fn transient_attachments_are_lazily_allocated() {
 fn cached_readback_without_coherence() {
     let incoherent = |flags: Properties| flags.contains(HOST_CACHED) && !flags.contains(HOST_COHERENT);
     on_profiles(having(|profile| profile.types.iter().any(|kind| incoherent(kind.flags))), |profile| {
-        let rig = Rig::new(profile);
+        let fixture = Fixture::new(profile);
         let required = HOST_VISIBLE | HOST_CACHED;
-        let among = rig.types_with(required, HOST_COHERENT | PROTECTED);
+        let among = fixture.types_with(required, HOST_COHERENT | PROTECTED);
         let info = AllocationCreateInfo {
             required_flags: required,
             memory_type_bits: among.iter().fold(0, |bits, at| bits | 1 << at),
             ..with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM)
         };
-        let got = buffer_gets(&rig, vk::BufferUsageFlags::TRANSFER_DST, &info);
+        let got = buffer_gets(&fixture, vk::BufferUsageFlags::TRANSFER_DST, &info);
         assert!(incoherent(got), "{got:?}");
     });
 }
@@ -234,32 +239,32 @@ fn amd_coherent_memory_wants_its_flag() {
             required_flags: AMD_COHERENT,
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        let rig = Rig::new(profile);
-        let error = rig.buffer(KIB, UNIFORM, &asks).unwrap_err();
+        let fixture = Fixture::new(profile);
+        let error = fixture.buffer(KIB, UNIFORM, &asks).unwrap_err();
         assert!(matches!(error, CreateError::Allocation(AllocationError::NoMemoryType(_))), "{error:?}");
         // It is not used even if all other types are excluded.
-        let allowed = rig.types();
+        let allowed = fixture.types();
         for bits in 0..profile.types.len() {
             let only = AllocationCreateInfo { memory_type_bits: 1 << bits, ..Default::default() };
-            let index = rig.allocator.find_memory_type_index(!0, &only);
+            let index = fixture.allocator.find_memory_type_index(!0, &only);
             assert_eq!(index.ok(), allowed.contains(&(bits as u32)).then_some(bits as u32));
         }
         let pool = sublet::PoolCreateInfo::new(profile.types.len() as u32 - 1);
-        assert!(rig.properties(pool.memory_type_index).contains(AMD_COHERENT));
-        assert!(rig.pool(&pool).is_err());
-        drop(rig);
+        assert!(fixture.properties(pool.memory_type_index).contains(AMD_COHERENT));
+        assert!(fixture.pool(&pool).is_err());
+        drop(fixture);
 
         let gpu = Gpu::new(profile);
         let flags = Some(enabled(&gpu) | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
-        let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
-        let buffer = rig.buffer(KIB, UNIFORM, &asks).unwrap();
-        assert!(rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
-        rig.destroy_buffer(buffer);
+        let fixture = Fixture::with(gpu, &Options { flags, ..Options::default() });
+        let buffer = fixture.buffer(KIB, UNIFORM, &asks).unwrap();
+        assert!(fixture.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
+        fixture.destroy_buffer(buffer);
         // The type is used only on request.
         for usage in [MemoryUsage::Auto, MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu, MemoryUsage::GpuToCpu] {
-            let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
-            assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
-            rig.destroy_buffer(buffer);
+            let buffer = fixture.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
+            assert!(!fixture.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
+            fixture.destroy_buffer(buffer);
         }
     });
 }
@@ -271,18 +276,18 @@ fn a_full_type_is_followed_by_the_next() {
             profile.heaps.len() > 1 && profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU
         }),
         |profile| {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let written = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
             // The buffers exceed the small host-visible device heap, if there is one, so that it fills up.
             let size = 32 * MIB;
             let mut held = Vec::new();
             let mut seen = Vec::new();
-            rig.gpu.faults().fail_above(u64::MAX);
+            fixture.gpu.faults().fail_above(u64::MAX);
             let limit = 24 * GIB / size;
             for _ in 0..limit {
-                let Ok(buffer) = rig.buffer(size, UNIFORM, &written) else { break };
+                let Ok(buffer) = fixture.buffer(size, UNIFORM, &written) else { break };
                 let memory_type = buffer.1.memory_type_index();
-                assert!(rig.properties(memory_type).contains(HOST_VISIBLE));
+                assert!(fixture.properties(memory_type).contains(HOST_VISIBLE));
                 if seen.last() != Some(&memory_type) {
                     seen.push(memory_type);
                 }
@@ -291,11 +296,11 @@ fn a_full_type_is_followed_by_the_next() {
             let smallest = profile.heaps.iter().map(|heap| heap.size).min().unwrap();
             if smallest < GIB {
                 assert!(seen.len() > 1, "the window of {smallest} bytes was full, {seen:?}");
-                assert!(rig.properties(seen[0]).contains(DEVICE_LOCAL));
+                assert!(fixture.properties(seen[0]).contains(DEVICE_LOCAL));
                 assert!(held.len() as u64 > smallest / size);
             }
-            rig.validate();
-            held.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
+            fixture.validate();
+            held.into_iter().for_each(|buffer| fixture.destroy_buffer(buffer));
         },
     );
 }
@@ -303,22 +308,22 @@ fn a_full_type_is_followed_by_the_next() {
 /// The driver refuses the first type: the allocator tries all other ways, and reports the first error.
 #[test]
 fn the_first_types_error_is_the_one_reported() {
-    on_every_gpu(|rig| {
-        let before = rig.snapshot();
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+    on_every_gpu(|fixture| {
+        let before = fixture.snapshot();
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let error = fixture.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
         assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-        rig.gpu.faults().clear();
-        assert_eq!(rig.snapshot(), before);
+        fixture.gpu.faults().clear();
+        assert_eq!(fixture.snapshot(), before);
         // After a device loss, no other memory type is tried.
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_DEVICE_LOST);
-        rig.gpu.reset_calls();
-        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_DEVICE_LOST);
+        fixture.gpu.reset_calls();
+        let error = fixture.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_DEVICE_LOST));
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        rig.gpu.faults().clear();
-        assert_eq!(rig.snapshot(), before);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+        fixture.gpu.faults().clear();
+        assert_eq!(fixture.snapshot(), before);
     });
 }
 
@@ -335,35 +340,36 @@ fn memory_that_is_full_is_left_for_the_next_best() {
                 },
             )
             .collect();
-        let rig = Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
-        let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
-        assert!(!rig.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
-        rig.destroy_buffer(buffer);
+        let fixture =
+            Fixture::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+        let buffer = fixture.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+        assert!(!fixture.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
+        fixture.destroy_buffer(buffer);
         // If the next type fails too, its error is reported, because the best type could never hold the request.
-        rig.allocator.trim();
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        fixture.allocator.trim();
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let error = fixture.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY), "{error:?}");
-        rig.gpu.faults().clear();
+        fixture.gpu.faults().clear();
     });
 }
 
 #[test]
 fn explicit_bits_and_properties_count() {
-    on_every_gpu(|rig| {
-        for memory_type in buffer_types(&rig, UNIFORM) {
-            if rig.properties(memory_type).contains(PROTECTED) {
+    on_every_gpu(|fixture| {
+        for memory_type in buffer_types(&fixture, UNIFORM) {
+            if fixture.properties(memory_type).contains(PROTECTED) {
                 continue;
             }
-            let buffer = rig.buffer(KIB, UNIFORM, &in_type(memory_type)).unwrap();
+            let buffer = fixture.buffer(KIB, UNIFORM, &in_type(memory_type)).unwrap();
             assert_eq!(buffer.1.memory_type_index(), memory_type);
-            rig.destroy_buffer(buffer);
+            fixture.destroy_buffer(buffer);
             let required = AllocationCreateInfo {
-                required_flags: rig.properties(memory_type),
+                required_flags: fixture.properties(memory_type),
                 ..AllocationCreateInfo::default()
             };
-            let got = buffer_gets(&rig, UNIFORM, &required);
-            assert!(got.contains(rig.properties(memory_type)));
+            let got = buffer_gets(&fixture, UNIFORM, &required);
+            assert!(got.contains(fixture.properties(memory_type)));
         }
     });
 }
@@ -378,12 +384,14 @@ fn protected_memory_is_for_protected_resources() {
             for kind in profile.types.iter().filter(|kind| kind.flags.contains(PROTECTED)) {
                 limits[kind.heap as usize] = vk::WHOLE_SIZE;
             }
-            let rig =
-                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+            let fixture = Fixture::with(
+                Gpu::new(profile),
+                &Options { heap_size_limits: &limits, ..Options::default() },
+            );
             let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-            let buffer = rig.buffer(KIB, UNIFORM, &auto);
+            let buffer = fixture.buffer(KIB, UNIFORM, &auto);
             assert!(buffer.is_err(), "{buffer:?}");
-            let image = rig.image(&square(32, SAMPLED), &auto);
+            let image = fixture.image(&square(32, SAMPLED), &auto);
             assert!(image.is_err(), "{image:?}");
         },
     );
@@ -392,11 +400,12 @@ fn protected_memory_is_for_protected_resources() {
 /// Host image copies bypass the queues, but the image still prefers device-local memory, as in VMA.
 #[test]
 fn host_image_copies_do_not_move_an_image() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let sampled = vk::ImageUsageFlags::SAMPLED;
         let found = |usage, info: &AllocationCreateInfo<'_>| {
             // SAFETY: the create-info is valid.
-            unsafe { rig.allocator.find_memory_type_index_for_image_info(&square(64, usage), info) }.unwrap()
+            unsafe { fixture.allocator.find_memory_type_index_for_image_info(&square(64, usage), info) }
+                .unwrap()
         };
         for usage in [MemoryUsage::Auto, MemoryUsage::AutoPreferHost, MemoryUsage::AutoPreferDevice] {
             let info = AllocationCreateInfo::new(usage);

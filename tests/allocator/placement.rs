@@ -37,25 +37,25 @@ fn edges(allocation: &Allocation) -> impl Iterator<Item = (u64, usize)> {
     .into_iter()
 }
 
-fn stamp(rig: &Rig, item: &Item) {
+fn stamp(fixture: &Fixture, item: &Item) {
     for (at, (offset, length)) in edges(&item.allocation).enumerate() {
         let bytes = pattern(item.stamp + at as u64, length);
-        assert!(rig.write_memory(item.allocation.memory(), offset, &bytes));
+        assert!(fixture.write_memory(item.allocation.memory(), offset, &bytes));
     }
 }
 
-fn check(rig: &Rig, item: &Item) {
+fn check(fixture: &Fixture, item: &Item) {
     let single = item.allocation.size() < 48;
     for (at, (offset, length)) in edges(&item.allocation).enumerate() {
         if single && at == 0 {
             continue; // The second stamp has overwritten part of the first one.
         }
-        let bytes = rig.read_memory(item.allocation.memory(), offset, length).unwrap();
+        let bytes = fixture.read_memory(item.allocation.memory(), offset, length).unwrap();
         assert_eq!(bytes, pattern(item.stamp + at as u64, length), "{:?} was overwritten", item.allocation);
     }
 }
 
-fn make(rig: &Rig, random: &mut Random, stamp: u64) -> Option<Item> {
+fn make(fixture: &Fixture, random: &mut Random, stamp: u64) -> Option<Item> {
     let usage = random.pick(&[
         MemoryUsage::Auto,
         MemoryUsage::Auto,
@@ -79,27 +79,27 @@ fn make(rig: &Rig, random: &mut Random, stamp: u64) -> Option<Item> {
             vk::BufferUsageFlags::VERTEX_BUFFER,
             vk::BufferUsageFlags::TRANSFER_SRC,
         ]);
-        let (buffer, allocation) = rig.buffer(random.size(18), buffer_usage, &info).ok()?;
+        let (buffer, allocation) = fixture.buffer(random.size(18), buffer_usage, &info).ok()?;
         Some(Item { resource: Resource::Buffer(buffer), allocation, stamp })
     } else {
         let mut image_info = square(1 + random.below(96) as u32, vk::ImageUsageFlags::SAMPLED);
         if random.below(3) == 0 {
             image_info = image_info.tiling(vk::ImageTiling::LINEAR);
         }
-        let (image, allocation) = rig.image(&image_info, &info).ok()?;
+        let (image, allocation) = fixture.image(&image_info, &info).ok()?;
         Some(Item { resource: Resource::Image(image), allocation, stamp })
     }
 }
 
-fn destroy(rig: &Rig, item: Item) {
+fn destroy(fixture: &Fixture, item: Item) {
     match item.resource {
-        Resource::Buffer(buffer) => rig.destroy_buffer((buffer, item.allocation)),
-        Resource::Image(image) => rig.destroy_image((image, item.allocation)),
+        Resource::Buffer(buffer) => fixture.destroy_buffer((buffer, item.allocation)),
+        Resource::Image(image) => fixture.destroy_image((image, item.allocation)),
     }
 }
 
 /// Creates and destroys at random, and compares the contents of live resources with the expected ones.
-fn churn(rig: &Rig, seed: u64, steps: u64) {
+fn churn(fixture: &Fixture, seed: u64, steps: u64) {
     let mut random = Random::new(seed);
     let mut items: Vec<Item> = Vec::new();
     let mut most = 0;
@@ -109,38 +109,38 @@ fn churn(rig: &Rig, seed: u64, steps: u64) {
         let grows = if step / 512 % 2 == 0 { 3 } else { 1 };
         if items.is_empty() || random.below(4) < grows {
             // Skips an image that the driver does not support with its usage.
-            if let Some(item) = make(rig, &mut random, step * 2) {
-                stamp(rig, &item);
+            if let Some(item) = make(fixture, &mut random, step * 2) {
+                stamp(fixture, &item);
                 items.push(item);
             }
         } else {
             let at = random.below(items.len() as u64) as usize;
             let item = items.swap_remove(at);
-            check(rig, &item);
-            destroy(rig, item);
+            check(fixture, &item);
+            destroy(fixture, item);
         }
         if step % 1024 == 0 {
-            items.iter().for_each(|item| check(rig, item));
-            rig.validate();
+            items.iter().for_each(|item| check(fixture, item));
+            fixture.validate();
         }
         if random.below(256) == 0 {
-            rig.allocator.trim();
+            fixture.allocator.trim();
         }
         if let Some(message) =
-            (step % 64 == 0).then(|| rig.gpu.messages()).and_then(|list| list.first().cloned())
+            (step % 64 == 0).then(|| fixture.gpu.messages()).and_then(|list| list.first().cloned())
         {
             panic!("step {step}: {message}");
         }
     }
     assert!(most > 100, "the run was about something: {most} were alive at once");
-    items.iter().for_each(|item| check(rig, item));
-    items.into_iter().for_each(|item| destroy(rig, item));
+    items.iter().for_each(|item| check(fixture, item));
+    items.into_iter().for_each(|item| destroy(fixture, item));
 }
 
 #[test]
 fn random_resources_never_meet() {
-    on_every_gpu(|rig| {
-        churn(&rig, 1, steps());
+    on_every_gpu(|fixture| {
+        churn(&fixture, 1, steps());
     });
 }
 
@@ -148,18 +148,22 @@ fn random_resources_never_meet() {
 /// unflushed bytes of a neighbour.
 #[test]
 fn atoms_are_not_shared() {
-    on_every_gpu(|rig| {
-        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+    on_every_gpu(|fixture| {
+        for memory_type in fixture.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let mut random = Random::new(5);
-            let pool = rig.pool(&sublet::PoolCreateInfo::new(memory_type)).unwrap();
+            let pool = fixture.pool(&sublet::PoolCreateInfo::new(memory_type)).unwrap();
             let info = AllocationCreateInfo { flags: Flags::MAPPED, ..AllocationCreateInfo::in_pool(&pool) };
-            let pooled: Vec<_> = (0..50).map(|_| rig.memory(random.size(10), 1, &info).unwrap()).collect();
-            assert!(pooled.iter().all(|it| it.offset() % rig.profile().limits.non_coherent_atom_size == 0));
-            rig.free_all(pooled);
-            rig.destroy_pool(pool);
+            let pooled: Vec<_> =
+                (0..50).map(|_| fixture.memory(random.size(10), 1, &info).unwrap()).collect();
+            assert!(
+                pooled.iter().all(|it| it.offset() % fixture.profile().limits.non_coherent_atom_size == 0)
+            );
+            fixture.free_all(pooled);
+            fixture.destroy_pool(pool);
             let info = in_type_with(memory_type, Flags::MAPPED);
-            let mut held: Vec<_> = (0..200).map(|_| rig.memory(random.size(10), 1, &info).unwrap()).collect();
-            let atom = rig.profile().limits.non_coherent_atom_size;
+            let mut held: Vec<_> =
+                (0..200).map(|_| fixture.memory(random.size(10), 1, &info).unwrap()).collect();
+            let atom = fixture.profile().limits.non_coherent_atom_size;
             for allocation in &held {
                 assert_eq!(allocation.offset() % atom, 0);
             }
@@ -172,16 +176,16 @@ fn atoms_are_not_shared() {
             }
             for (at, allocation) in held.iter_mut().enumerate() {
                 let bytes = pattern(at as u64, allocation.size() as usize);
-                rig.allocator.copy_to_allocation(&bytes, allocation, 0).unwrap();
+                fixture.allocator.copy_to_allocation(&bytes, allocation, 0).unwrap();
             }
             for (at, allocation) in held.iter().enumerate() {
                 let size = allocation.size() as usize;
-                let bytes = rig.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
+                let bytes = fixture.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
                 assert_eq!(bytes, pattern(at as u64, size));
             }
-            rig.gpu.assert_silent();
-            rig.free_all(held);
-            rig.allocator.trim();
+            fixture.gpu.assert_silent();
+            fixture.free_all(held);
+            fixture.allocator.trim();
         }
     });
 }
@@ -189,31 +193,31 @@ fn atoms_are_not_shared() {
 /// Places buffers and images on both sides of every granularity page, without randomness.
 #[test]
 fn pages_are_not_shared_between_kinds() {
-    on_every_gpu(|rig| {
-        let page = rig.profile().limits.buffer_image_granularity;
+    on_every_gpu(|fixture| {
+        let page = fixture.profile().limits.buffer_image_granularity;
         let auto = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let mut buffers = Vec::new();
         let mut images = Vec::new();
         for round in 0..60 {
-            buffers.push(rig.buffer(16, vk::BufferUsageFlags::VERTEX_BUFFER, &auto).unwrap());
+            buffers.push(fixture.buffer(16, vk::BufferUsageFlags::VERTEX_BUFFER, &auto).unwrap());
             let info = square(4, vk::ImageUsageFlags::SAMPLED);
             if round % 3 == 0 {
-                images.push(rig.image(&info, &auto).unwrap());
+                images.push(fixture.image(&info, &auto).unwrap());
                 continue;
             }
             // The allocator does not know the tiling, or not even that the resource is an image.
             // SAFETY: the create-info is valid.
-            let image = unsafe { rig.gpu.device().create_image(&info, None) }.unwrap();
+            let image = unsafe { fixture.gpu.device().create_image(&info, None) }.unwrap();
             let allocation = if round % 3 == 1 {
                 // SAFETY: the image is live.
-                unsafe { rig.allocator.allocate_memory_for_image(image, &auto) }.unwrap()
+                unsafe { fixture.allocator.allocate_memory_for_image(image, &auto) }.unwrap()
             } else {
                 // SAFETY: the image is live.
-                let requirements = unsafe { rig.gpu.device().get_image_memory_requirements(image) };
-                rig.allocator.allocate_memory(&requirements, &auto).unwrap()
+                let requirements = unsafe { fixture.gpu.device().get_image_memory_requirements(image) };
+                fixture.allocator.allocate_memory(&requirements, &auto).unwrap()
             };
             // SAFETY: the memory was allocated for the image, which is not bound.
-            unsafe { rig.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
+            unsafe { fixture.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
             images.push((image, allocation));
         }
         let mut ranges = Vec::new();
@@ -233,8 +237,8 @@ fn pages_are_not_shared_between_kinds() {
             }
             assert!(first.0 != second.0 || first.2 <= second.1, "{pair:?} overlap");
         }
-        buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
-        images.into_iter().for_each(|it| rig.destroy_image(it));
+        buffers.into_iter().for_each(|it| fixture.destroy_buffer(it));
+        images.into_iter().for_each(|it| fixture.destroy_image(it));
     });
 }
 
@@ -242,22 +246,22 @@ fn pages_are_not_shared_between_kinds() {
 #[test]
 fn the_granularity_is_ignored_on_request() {
     on_profiles(having(|profile| profile.limits.buffer_image_granularity > 256), |profile| {
-        let rig = Rig::new(profile);
+        let fixture = Fixture::new(profile);
         for (flags, apart) in [
             (sublet::PoolCreateFlags::empty(), profile.limits.buffer_image_granularity),
             (sublet::PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY, 256),
         ] {
             let info = sublet::PoolCreateInfo { flags, block_size: MIB, ..sublet::PoolCreateInfo::new(0) };
-            let pool = rig.pool(&info).unwrap();
+            let pool = fixture.pool(&info).unwrap();
             let lowest = AllocationCreateInfo {
                 flags: Flags::STRATEGY_MIN_OFFSET,
                 ..AllocationCreateInfo::in_pool(&pool)
             };
-            let first = rig.memory(256, 256, &lowest).unwrap();
-            let second = rig.memory(256, 256, &lowest).unwrap();
+            let first = fixture.memory(256, 256, &lowest).unwrap();
+            let second = fixture.memory(256, 256, &lowest).unwrap();
             assert_eq!(second.offset() - first.offset(), apart);
-            rig.free_all([first, second]);
-            rig.destroy_pool(pool);
+            fixture.free_all([first, second]);
+            fixture.destroy_pool(pool);
         }
     });
 }
@@ -266,24 +270,24 @@ fn the_granularity_is_ignored_on_request() {
 #[test]
 fn placement_is_deterministic() {
     let run = |profile| {
-        let rig = Rig::new(profile);
+        let fixture = Fixture::new(profile);
         let mut random = Random::new(11);
         let mut places = Vec::new();
         let mut items = Vec::new();
         for step in 0..800 {
             if random.below(3) > 0 || items.is_empty() {
-                let made: Option<Item> = make(&rig, &mut random, step);
+                let made: Option<Item> = make(&fixture, &mut random, step);
                 places.extend(
                     made.as_ref().map(|item| (item.allocation.memory_type_index(), item.allocation.offset())),
                 );
                 items.extend(made);
             } else {
                 let at = random.below(items.len() as u64) as usize;
-                destroy(&rig, items.swap_remove(at));
+                destroy(&fixture, items.swap_remove(at));
             }
         }
-        items.into_iter().for_each(|item| destroy(&rig, item));
-        drop(rig);
+        items.into_iter().for_each(|item| destroy(&fixture, item));
+        drop(fixture);
         places
     };
     on_every_profile(|profile| assert_eq!(run(profile), run(profile)));

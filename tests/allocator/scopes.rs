@@ -9,21 +9,21 @@ use sublet::{
 
 use crate::common::*;
 
-fn scope(rig: &Rig, name: &str) -> Scope {
-    rig.allocator.create_scope(&ScopeCreateInfo { name: Some(name), ..Default::default() }).unwrap()
+fn scope(fixture: &Fixture, name: &str) -> Scope {
+    fixture.allocator.create_scope(&ScopeCreateInfo { name: Some(name), ..Default::default() }).unwrap()
 }
 
-fn free(rig: &Rig, scope: Scope) -> Statistics {
+fn free(fixture: &Fixture, scope: Scope) -> Statistics {
     // SAFETY: the tests submit no work that outlives the resources it uses.
-    unsafe { rig.allocator.free_scope(scope) }.unwrap()
+    unsafe { fixture.allocator.free_scope(scope) }.unwrap()
 }
 
 #[test]
 fn everything_ends_at_once() {
-    on_every_gpu(|rig| {
-        let outside = rig.memory(1000, 1, &in_type(rig.types()[0])).unwrap();
-        let before = rig.snapshot();
-        let level = scope(&rig, "level");
+    on_every_gpu(|fixture| {
+        let outside = fixture.memory(1000, 1, &in_type(fixture.types()[0])).unwrap();
+        let before = fixture.snapshot();
+        let level = scope(&fixture, "level");
         let mut random = Random::new(7);
         let mut held: Vec<Allocation> = Vec::new();
         for round in 0..from_environment("SUBLET_CASES", 128) {
@@ -39,74 +39,76 @@ fn everything_ends_at_once() {
             let info = AllocationCreateInfo { usage, flags, ..AllocationCreateInfo::in_scope(&level) };
             let name = (round % 3 == 0).then_some("named");
             held.push(
-                rig.memory(random.size(20), 1 << random.below(9), &AllocationCreateInfo { name, ..info })
+                fixture
+                    .memory(random.size(20), 1 << random.below(9), &AllocationCreateInfo { name, ..info })
                     .unwrap(),
             );
             if random.below(4) == 0 {
-                rig.free(held.swap_remove(random.below(held.len() as u64) as usize));
+                fixture.free(held.swap_remove(random.below(held.len() as u64) as usize));
             }
         }
-        rig.validate();
+        fixture.validate();
         // A scope uses the same memory types as an allocation without scope.
         for usage in [MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu] {
-            let plain = rig.memory(64, 1, &AllocationCreateInfo::new(usage)).unwrap();
+            let plain = fixture.memory(64, 1, &AllocationCreateInfo::new(usage)).unwrap();
             let info = AllocationCreateInfo { usage, ..AllocationCreateInfo::in_scope(&level) };
-            held.push(rig.memory(64, 1, &info).unwrap());
+            held.push(fixture.memory(64, 1, &info).unwrap());
             assert_eq!(held.last().unwrap().memory_type_index(), plain.memory_type_index());
-            rig.free(plain);
+            fixture.free(plain);
         }
-        rig.allocator.trim();
-        let statistics = rig.allocator.scope_statistics(&level).unwrap();
+        fixture.allocator.trim();
+        let statistics = fixture.allocator.scope_statistics(&level).unwrap();
         assert_eq!(statistics.allocation_count, held.len() as u64);
-        let freed = free(&rig, level);
+        let freed = free(&fixture, level);
         assert_eq!(freed, statistics);
-        assert_eq!(rig.snapshot(), before, "nothing of it is left");
-        rig.validate();
+        assert_eq!(fixture.snapshot(), before, "nothing of it is left");
+        fixture.validate();
         for mut stale in held {
-            refused(&rig, &mut stale);
+            refused(&fixture, &mut stale);
             // SAFETY: nothing was bound to it.
-            let error = unsafe { rig.allocator.free_memory(stale) }.unwrap_err();
+            let error = unsafe { fixture.allocator.free_memory(stale) }.unwrap_err();
             drop(error.allocation);
         }
-        assert_eq!(rig.snapshot(), before);
-        rig.free(outside);
+        assert_eq!(fixture.snapshot(), before);
+        fixture.free(outside);
     });
 }
 
 /// Every function that takes an allocation rejects a stale one.
-fn refused(rig: &Rig, stale: &mut Allocation) {
+fn refused(fixture: &Fixture, stale: &mut Allocation) {
     const FOREIGN: ForeignHandle = ForeignHandle::Allocation;
-    assert_eq!(rig.allocator.allocation_info(stale).unwrap_err(), FOREIGN);
-    assert_eq!(rig.allocator.set_allocation_name(stale, Some("stale")), Err(FOREIGN));
-    assert_eq!(rig.allocator.set_allocation_user_data(stale, 1), Err(FOREIGN));
+    assert_eq!(fixture.allocator.allocation_info(stale).unwrap_err(), FOREIGN);
+    assert_eq!(fixture.allocator.set_allocation_name(stale, Some("stale")), Err(FOREIGN));
+    assert_eq!(fixture.allocator.set_allocation_user_data(stale, 1), Err(FOREIGN));
     let is_refused =
         |error: &MapError| matches!(error, MapError::Foreign(_) | MapError::NotHostVisible { .. });
-    assert!(rig.allocator.map(stale).is_err_and(|error| is_refused(&error)));
-    assert!(rig.allocator.copy_to_allocation(&[1], stale, 0).is_err());
+    assert!(fixture.allocator.map(stale).is_err_and(|error| is_refused(&error)));
+    assert!(fixture.allocator.copy_to_allocation(&[1], stale, 0).is_err());
     // In coherent memory a flush does nothing. In other memory, it must not call the driver.
-    let _ = rig.allocator.flush(stale, 0, 1);
-    let _ = rig.allocator.invalidate(stale, 0, 1);
+    let _ = fixture.allocator.flush(stale, 0, 1);
+    let _ = fixture.allocator.invalidate(stale, 0, 1);
     let mut byte = [0];
-    assert!(rig.allocator.copy_from_allocation(stale, 0, &mut byte).is_err());
+    assert!(fixture.allocator.copy_from_allocation(stale, 0, &mut byte).is_err());
 }
 
 /// New scopes reuse the numbers of old ones, but stale handles are still rejected.
 #[test]
 fn handles_of_earlier_scopes_are_refused() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let mut stale = Vec::new();
     for round in 0..10 {
-        let level = scope(&rig, "level");
+        let level = scope(&fixture, "level");
         let info = |flags| AllocationCreateInfo { flags, ..AllocationCreateInfo::in_scope(&level) };
-        let shared = rig.memory(100, 1, &info(Flags::empty())).unwrap();
-        let own = rig.memory(100, 1, &info(Flags::DEDICATED_MEMORY)).unwrap();
+        let shared = fixture.memory(100, 1, &info(Flags::empty())).unwrap();
+        let own = fixture.memory(100, 1, &info(Flags::DEDICATED_MEMORY)).unwrap();
         for old in &mut stale {
-            refused(&rig, old);
+            refused(&fixture, old);
         }
         assert!(
-            rig.allocator.allocation_info(&shared).is_ok() && rig.allocator.allocation_info(&own).is_ok()
+            fixture.allocator.allocation_info(&shared).is_ok()
+                && fixture.allocator.allocation_info(&own).is_ok()
         );
-        assert_eq!(free(&rig, level).allocation_count, 2, "round {round}");
+        assert_eq!(free(&fixture, level).allocation_count, 2, "round {round}");
         stale.extend([shared, own]);
     }
 }
@@ -114,61 +116,64 @@ fn handles_of_earlier_scopes_are_refused() {
 /// Buffers and images in a scope, which the program itself destroys.
 #[test]
 fn resources_live_in_scopes() {
-    on_every_gpu(|rig| {
-        let level = scope(&rig, "level");
+    on_every_gpu(|fixture| {
+        let level = scope(&fixture, "level");
         let info =
             AllocationCreateInfo { usage: MemoryUsage::Auto, ..AllocationCreateInfo::in_scope(&level) };
-        let buffers = (0..10).map(|_| rig.buffer(5000, vk::BufferUsageFlags::INDEX_BUFFER, &info).unwrap().0);
+        let buffers =
+            (0..10).map(|_| fixture.buffer(5000, vk::BufferUsageFlags::INDEX_BUFFER, &info).unwrap().0);
         let buffers: Vec<_> = buffers.collect();
-        let images: Vec<_> =
-            (0..10).map(|_| rig.image(&square(32, vk::ImageUsageFlags::SAMPLED), &info).unwrap().0).collect();
+        let images: Vec<_> = (0..10)
+            .map(|_| fixture.image(&square(32, vk::ImageUsageFlags::SAMPLED), &info).unwrap().0)
+            .collect();
         for buffer in buffers {
             // SAFETY: the device does not use it.
-            unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
+            unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
         }
         for image in images {
             // SAFETY: the device does not use it.
-            unsafe { rig.gpu.device().destroy_image(image, None) };
+            unsafe { fixture.gpu.device().destroy_image(image, None) };
         }
-        assert_eq!(free(&rig, level).allocation_count, 20);
-        assert!(rig.gpu.live().is_empty());
+        assert_eq!(free(&fixture, level).allocation_count, 20);
+        assert!(fixture.gpu.live().is_empty());
     });
 }
 
 #[test]
 fn what_is_wrong_is_said() {
-    let (rig, other) = (
-        Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap()),
-        Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap()),
+    let (fixture, other) = (
+        Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap()),
+        Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap()),
     );
-    let priority = rig.allocator.create_scope(&ScopeCreateInfo { priority: 1.5, ..Default::default() });
+    let priority = fixture.allocator.create_scope(&ScopeCreateInfo { priority: 1.5, ..Default::default() });
     assert!(matches!(priority, Err(CreatePoolError::Priority { .. })));
-    let huge = rig.allocator.create_scope(&ScopeCreateInfo { block_size: u64::MAX, ..Default::default() });
+    let huge =
+        fixture.allocator.create_scope(&ScopeCreateInfo { block_size: u64::MAX, ..Default::default() });
     assert!(matches!(huge, Err(CreatePoolError::BlockSize { .. })));
-    let level = scope(&rig, "level");
-    let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+    let level = scope(&fixture, "level");
+    let pool = fixture.pool(&PoolCreateInfo::new(0)).unwrap();
     let both = AllocationCreateInfo { pool: Some(&pool), ..AllocationCreateInfo::in_scope(&level) };
-    let refused = rig.memory(1, 1, &both).unwrap_err();
+    let refused = fixture.memory(1, 1, &both).unwrap_err();
     assert_eq!(refused, AllocationError::Contradiction(Contradiction::PoolAndScope));
     let refused = other.memory(1, 1, &AllocationCreateInfo::in_scope(&level)).unwrap_err();
     assert_eq!(refused, AllocationError::ForeignPool);
     assert_eq!(other.allocator.scope_statistics(&level), Err(ForeignHandle::Pool));
     // SAFETY: nothing was allocated in it.
     let level = unsafe { other.allocator.free_scope(level) }.unwrap_err().scope;
-    assert_eq!(free(&rig, level), Statistics::default());
-    rig.destroy_pool(pool);
+    assert_eq!(free(&fixture, level), Statistics::default());
+    fixture.destroy_pool(pool);
 }
 
 /// A scope that is never freed is reported as a leak, with its name.
 #[test]
 fn a_lost_scope_is_reported() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
-    let level = scope(&rig, "lost level");
-    let _kept = rig.memory(100, 1, &AllocationCreateInfo::in_scope(&level)).unwrap();
-    let map = rig.allocator.memory_map();
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let level = scope(&fixture, "lost level");
+    let _kept = fixture.memory(100, 1, &AllocationCreateInfo::in_scope(&level)).unwrap();
+    let map = fixture.allocator.memory_map();
     assert_eq!(map.vectors[1].pool_name.as_deref(), Some("lost level"));
     drop(level);
-    let Rig { allocator, gpu } = rig.release();
+    let Fixture { allocator, gpu } = fixture.release();
     let leaks = allocator.destroy();
     assert_eq!(leaks.len(), 1);
     assert_eq!(leaks[0].pool.as_deref(), Some("lost level"));
@@ -178,71 +183,71 @@ fn a_lost_scope_is_reported() {
 /// A scope has its own block size. Some smaller heaps cannot hold such a block.
 #[test]
 fn block_sizes_are_the_scope_s() {
-    on_every_gpu(|rig| {
-        let largest = rig.profile().heaps.iter().map(|heap| heap.size).max().unwrap();
-        let smallest = rig.profile().heaps.iter().map(|heap| heap.size).min().unwrap();
+    on_every_gpu(|fixture| {
+        let largest = fixture.profile().heaps.iter().map(|heap| heap.size).max().unwrap();
+        let smallest = fixture.profile().heaps.iter().map(|heap| heap.size).min().unwrap();
         let block_size = if smallest < largest { smallest + MIB } else { 2 * MIB }.min(GIB);
         let level =
-            rig.allocator.create_scope(&ScopeCreateInfo { block_size, ..Default::default() }).unwrap();
-        for memory_type in rig.types() {
+            fixture.allocator.create_scope(&ScopeCreateInfo { block_size, ..Default::default() }).unwrap();
+        for memory_type in fixture.types() {
             let info = AllocationCreateInfo { scope: Some(&level), ..in_type(memory_type) };
-            let held = rig.memory(1000, 1, &info).unwrap();
+            let held = fixture.memory(1000, 1, &info).unwrap();
             assert_eq!(held.memory_type_index(), memory_type);
-            let size = rig.memory_size(&held);
-            if rig.heap_size(memory_type) >= block_size {
+            let size = fixture.memory_size(&held);
+            if fixture.heap_size(memory_type) >= block_size {
                 assert_eq!(size, block_size);
             } else {
-                assert!(size <= rig.block_size(memory_type));
+                assert!(size <= fixture.block_size(memory_type));
             }
-            free_one(&rig, held);
+            free_one(&fixture, held);
         }
-        free(&rig, level);
+        free(&fixture, level);
     });
 }
 
-fn free_one(rig: &Rig, held: Allocation) {
-    rig.free(held);
-    rig.allocator.trim();
+fn free_one(fixture: &Fixture, held: Allocation) {
+    fixture.free(held);
+    fixture.allocator.trim();
 }
 
 /// Threads that need the same pool of a scope create only one.
 #[test]
 fn threads_share_a_scope() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
     for _ in 0..20 {
-        let level = scope(&rig, "level");
+        let level = scope(&fixture, "level");
         let barrier = std::sync::Barrier::new(4);
         std::thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {
                     barrier.wait();
                     for _ in 0..20 {
-                        let _ = rig.memory(256, 1, &AllocationCreateInfo::in_scope(&level)).unwrap();
+                        let _ = fixture.memory(256, 1, &AllocationCreateInfo::in_scope(&level)).unwrap();
                     }
                 });
             }
         });
-        assert_eq!(rig.allocator.memory_map().vectors.iter().filter(|it| it.pool.is_some()).count(), 1);
-        assert_eq!(free(&rig, level).allocation_count, 80);
+        assert_eq!(fixture.allocator.memory_map().vectors.iter().filter(|it| it.pool.is_some()).count(), 1);
+        assert_eq!(free(&fixture, level).allocation_count, 80);
     }
 }
 
 /// Binding to freed memory is rejected before the driver is called.
 #[test]
 fn nothing_is_bound_to_what_is_gone() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
-    let level = scope(&rig, "level");
-    let stale = rig.memory(KIB, 256, &AllocationCreateInfo::in_scope(&level)).unwrap();
-    free(&rig, level);
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let level = scope(&fixture, "level");
+    let stale = fixture.memory(KIB, 256, &AllocationCreateInfo::in_scope(&level)).unwrap();
+    free(&fixture, level);
     let info = vk::BufferCreateInfo::default().size(16).usage(vk::BufferUsageFlags::TRANSFER_DST);
     // SAFETY: the create-info is valid.
-    let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
+    let buffer = unsafe { fixture.gpu.device().create_buffer(&info, None) }.unwrap();
     // SAFETY: the buffer is not bound.
-    let bound = unsafe { rig.allocator.bind_buffer_memory(&stale, 0, buffer) };
+    let bound = unsafe { fixture.allocator.bind_buffer_memory(&stale, 0, buffer) };
     assert!(matches!(bound, Err(BindError::Foreign(_))), "{bound:?}");
     // SAFETY: the create-info is valid.
-    let alias = unsafe { rig.allocator.create_aliasing_buffer(&stale, 0, &info) };
+    let alias = unsafe { fixture.allocator.create_aliasing_buffer(&stale, 0, &info) };
     assert!(matches!(alias, Err(CreateError::Alias(AliasError::Foreign(_)))), "{alias:?}");
     // SAFETY: the device does not use it.
-    unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
+    unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
 }

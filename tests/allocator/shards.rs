@@ -14,7 +14,7 @@ use sublet::{
 use crate::common::*;
 
 /// With a larger granularity, a vector has no shards.
-const LOAN_ALIGNMENT: u64 = 64 * KIB;
+const LEASE_ALIGNMENT: u64 = 64 * KIB;
 /// Rounds that a thread completes while another one is blocked in the driver.
 const ROUNDS: u32 = 500;
 
@@ -22,19 +22,19 @@ fn fast_profiles(profile: &Profile) -> bool {
     ["nvidia-h200", "lavapipe"].contains(&profile.name)
 }
 
-fn host_visible(rig: &Rig) -> u32 {
-    rig.types_with(HOST_VISIBLE, PROTECTED)[0]
+fn host_visible(fixture: &Fixture) -> u32 {
+    fixture.types_with(HOST_VISIBLE, PROTECTED)[0]
 }
 
 /// Runs `threads` threads at once, after all of them have shards where `info` allocates.
-fn settled<R: Send>(
-    rig: &Rig,
+fn attached<R: Send>(
+    fixture: &Fixture,
     info: &AllocationCreateInfo<'_>,
     threads: u64,
     run: impl Fn(u64) -> R + Sync,
 ) -> Vec<R> {
     // Shards lease ranges of an existing block.
-    let kept = rig.memory(64, 64, info).unwrap();
+    let kept = fixture.memory(64, 64, info).unwrap();
     let barrier = Barrier::new(threads as usize);
     let elsewhere = AtomicU64::new(0);
     let results = std::thread::scope(|scope| {
@@ -43,12 +43,14 @@ fn settled<R: Send>(
                 let (barrier, elsewhere, run) = (&barrier, &elsewhere, &run);
                 scope.spawn(move || {
                     match info.pool {
-                        Some(pool) => rig.allocator.settle_in_pool(pool).unwrap(),
-                        None => rig.allocator.settle_in_memory_type(info.memory_type_bits.trailing_zeros()),
+                        Some(pool) => fixture.allocator.attach_to_pool(pool).unwrap(),
+                        None => {
+                            fixture.allocator.attach_to_memory_type(info.memory_type_bits.trailing_zeros())
+                        }
                     };
-                    let it = rig.memory(64, 64, info).unwrap();
+                    let it = fixture.memory(64, 64, info).unwrap();
                     elsewhere.fetch_add(u64::from(format!("{it:?}").contains("shard: 0")), Ordering::Relaxed);
-                    rig.free(it);
+                    fixture.free(it);
                     // All threads start together, because some wait for one another.
                     barrier.wait();
                     (elsewhere.load(Ordering::Relaxed) == 0).then(|| run(thread))
@@ -57,22 +59,30 @@ fn settled<R: Send>(
             .collect();
         workers.into_iter().map(|worker| worker.join().unwrap().expect("a thread has no shard")).collect()
     });
-    rig.free(kept);
+    fixture.free(kept);
     results
 }
 
 /// While one thread is in a driver call, another allocates and frees in the core and in its shard, and reads
 /// statistics, without waiting.
-fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
+fn holds_up_nobody(
+    fixture: &Fixture,
+    info: AllocationCreateInfo<'_>,
+    call: &str,
+    slow: impl FnOnce() + Send,
+) {
     let slow = std::sync::Mutex::new(Some(slow));
-    settled(rig, &info, 1, |_| {
+    attached(fixture, &info, 1, |_| {
         let slow = slow.lock().unwrap().take().unwrap();
-        rig.while_in(call, slow, || {
+        fixture.while_in(call, slow, || {
             // The first allocation uses the shard and the second the core, because shards do not support best-fit.
             let best = AllocationCreateInfo { flags: info.flags | Flags::STRATEGY_MIN_MEMORY, ..info };
             for _ in 0..ROUNDS {
-                rig.free_all([rig.memory(256, 64, &info).unwrap(), rig.memory(256, 64, &best).unwrap()]);
-                let _ = rig.allocator.memory_type_statistics();
+                fixture.free_all([
+                    fixture.memory(256, 64, &info).unwrap(),
+                    fixture.memory(256, 64, &best).unwrap(),
+                ]);
+                let _ = fixture.allocator.memory_type_statistics();
             }
         });
     });
@@ -80,22 +90,22 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
 
 /// A leased range is not an allocation: detailed statistics show the allocations inside it.
 #[test]
-fn statistics_look_into_loans() {
-    let rig = Rig::new(Profile::by_name("lavapipe").unwrap());
-    let pool = rig.pool(&PoolCreateInfo::new(host_visible(&rig))).unwrap();
-    settled(&rig, &AllocationCreateInfo::in_pool(&pool), 1, |_| {
-        let of_loan =
-            [256, 4 * KIB].map(|size| rig.memory(size, 64, &AllocationCreateInfo::in_pool(&pool)).unwrap());
-        let of_pool = rig.allocator.calculate_pool_statistics(&pool).unwrap();
-        assert_eq!(of_pool, rig.allocator.calculate_statistics().total);
-        // Includes the allocation that `settled` keeps.
+fn statistics_look_into_leases() {
+    let fixture = Fixture::new(Profile::by_name("lavapipe").unwrap());
+    let pool = fixture.pool(&PoolCreateInfo::new(host_visible(&fixture))).unwrap();
+    attached(&fixture, &AllocationCreateInfo::in_pool(&pool), 1, |_| {
+        let of_lease = [256, 4 * KIB]
+            .map(|size| fixture.memory(size, 64, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+        let of_pool = fixture.allocator.calculate_pool_statistics(&pool).unwrap();
+        assert_eq!(of_pool, fixture.allocator.calculate_statistics().total);
+        // Includes the allocation that `attached` keeps.
         assert_eq!((of_pool.allocation_size_min, of_pool.allocation_size_max), (64, 4 * KIB));
-        assert_eq!(of_pool.statistics, rig.allocator.pool_statistics(&pool).unwrap());
+        assert_eq!(of_pool.statistics, fixture.allocator.pool_statistics(&pool).unwrap());
         assert_eq!(
             (of_pool.statistics.allocation_count, of_pool.statistics.allocation_bytes),
             (3, 64 + 256 + 4 * KIB)
         );
-        rig.free_all(of_loan);
+        fixture.free_all(of_lease);
     });
 }
 
@@ -103,46 +113,48 @@ fn statistics_look_into_loans() {
 #[test]
 fn no_call_of_the_driver_holds_up_others() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let block_size = 64 * MIB;
-        let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
+        let pool = fixture.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
         let vectors = [in_type(memory_type), in_pool];
         for info in vectors {
             let with = |flags| AllocationCreateInfo { flags, ..info };
-            let kept = rig.memory(KIB, 1, &info).unwrap();
+            let kept = fixture.memory(KIB, 1, &info).unwrap();
             // Another block, which is freed again.
             let large = match info.pool {
                 Some(_) => block_size,
-                None => rig.block_size(memory_type) / 2,
+                None => fixture.block_size(memory_type) / 2,
             };
             let grown = std::sync::Mutex::new(Vec::new());
-            holds_up_nobody(&rig, info, "vkAllocateMemory", || {
-                grown.lock().unwrap().push(rig.memory(large, 1, &info).unwrap());
+            holds_up_nobody(&fixture, info, "vkAllocateMemory", || {
+                grown.lock().unwrap().push(fixture.memory(large, 1, &info).unwrap());
             });
             // Until then the blocks are full, because any free elsewhere in the vector would release an empty block.
-            holds_up_nobody(&rig, info, "vkFreeMemory", || {
-                rig.free_all(grown.into_inner().unwrap());
-                rig.allocator.trim();
+            holds_up_nobody(&fixture, info, "vkFreeMemory", || {
+                fixture.free_all(grown.into_inner().unwrap());
+                fixture.allocator.trim();
             });
 
             // Mapping and unmapping.
-            let mut mine = rig.memory(KIB, 64, &info).unwrap();
-            rig.allocator.trim();
-            holds_up_nobody(&rig, info, "vkMapMemory", || drop(rig.allocator.map(&mut mine).unwrap()));
-            holds_up_nobody(&rig, info, "vkUnmapMemory", || {
-                rig.allocator.trim();
+            let mut mine = fixture.memory(KIB, 64, &info).unwrap();
+            fixture.allocator.trim();
+            holds_up_nobody(&fixture, info, "vkMapMemory", || {
+                drop(fixture.allocator.map(&mut mine).unwrap())
+            });
+            holds_up_nobody(&fixture, info, "vkUnmapMemory", || {
+                fixture.allocator.trim();
             });
             let mapped = std::sync::Mutex::new(Vec::new());
-            holds_up_nobody(&rig, info, "vkMapMemory", || {
-                mapped.lock().unwrap().push(rig.memory(KIB, 64, &with(Flags::MAPPED)).unwrap());
+            holds_up_nobody(&fixture, info, "vkMapMemory", || {
+                mapped.lock().unwrap().push(fixture.memory(KIB, 64, &with(Flags::MAPPED)).unwrap());
             });
-            rig.free_all(mapped.into_inner().unwrap());
-            rig.free_all([kept, mine]);
-            rig.allocator.trim();
+            fixture.free_all(mapped.into_inner().unwrap());
+            fixture.free_all([kept, mine]);
+            fixture.allocator.trim();
         }
-        rig.destroy_pool(pool);
+        fixture.destroy_pool(pool);
     });
 }
 
@@ -150,11 +162,11 @@ fn no_call_of_the_driver_holds_up_others() {
 #[test]
 fn no_call_about_a_resource_holds_up_others() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let info = in_type(memory_type);
         let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
-        let kept = rig.memory(KIB, 1, &info).unwrap();
+        let kept = fixture.memory(KIB, 1, &info).unwrap();
         let used = vk::BufferUsageFlags::STORAGE_BUFFER;
 
         for (call, create_info) in [
@@ -165,24 +177,26 @@ fn no_call_about_a_resource_holds_up_others() {
             ("vkAllocateMemory", own),
             ("vkFreeMemory", own),
         ] {
-            holds_up_nobody(&rig, info, call, || {
-                rig.destroy_buffer(rig.buffer(KIB, used, &create_info).unwrap());
+            holds_up_nobody(&fixture, info, call, || {
+                fixture.destroy_buffer(fixture.buffer(KIB, used, &create_info).unwrap());
             });
         }
         let anywhere = AllocationCreateInfo::default();
         let texture = square(16, vk::ImageUsageFlags::SAMPLED);
         for call in ["vkCreateImage", "vkBindImageMemory", "vkGetImageMemoryRequirements2", "vkDestroyImage"]
         {
-            holds_up_nobody(&rig, info, call, || {
-                rig.destroy_image(rig.image(&texture, &anywhere).unwrap());
+            holds_up_nobody(&fixture, info, call, || {
+                fixture.destroy_image(fixture.image(&texture, &anywhere).unwrap());
             });
         }
-        let mut dedicated = rig.memory(KIB, 1, &own).unwrap();
-        holds_up_nobody(&rig, info, "vkMapMemory", || drop(rig.allocator.map(&mut dedicated).unwrap()));
-        holds_up_nobody(&rig, info, "vkUnmapMemory", || {
-            rig.allocator.trim();
+        let mut dedicated = fixture.memory(KIB, 1, &own).unwrap();
+        holds_up_nobody(&fixture, info, "vkMapMemory", || {
+            drop(fixture.allocator.map(&mut dedicated).unwrap())
         });
-        rig.free_all([kept, dedicated]);
+        holds_up_nobody(&fixture, info, "vkUnmapMemory", || {
+            fixture.allocator.trim();
+        });
+        fixture.free_all([kept, dedicated]);
     });
 }
 
@@ -198,32 +212,32 @@ fn no_other_call_holds_up_others() {
     on_profiles(
         having(|profile| {
             needs_flush(profile)
-                && profile.limits.buffer_image_granularity <= LOAN_ALIGNMENT
+                && profile.limits.buffer_image_granularity <= LEASE_ALIGNMENT
                 && large(profile)
         }),
         |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED | HOST_COHERENT)[0];
+            let fixture = Fixture::new(profile);
+            let memory_type = fixture.types_with(HOST_VISIBLE, PROTECTED | HOST_COHERENT)[0];
             let info = in_type(memory_type);
-            let mapped = rig.memory(KIB, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
-            holds_up_nobody(&rig, info, "vkFlushMappedMemoryRanges", || {
-                rig.allocator.flush(&mapped, 0, 64).unwrap();
+            let mapped = fixture.memory(KIB, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+            holds_up_nobody(&fixture, info, "vkFlushMappedMemoryRanges", || {
+                fixture.allocator.flush(&mapped, 0, 64).unwrap();
             });
-            holds_up_nobody(&rig, info, "vkInvalidateMappedMemoryRanges", || {
-                rig.allocator.invalidate(&mapped, 0, 64).unwrap();
+            holds_up_nobody(&fixture, info, "vkInvalidateMappedMemoryRanges", || {
+                fixture.allocator.invalidate(&mapped, 0, 64).unwrap();
             });
-            rig.free(mapped);
+            fixture.free(mapped);
         },
     );
     on_profiles(
         having(|profile| profile.features.memory_budget && profile.name.starts_with("nvidia")),
         |profile| {
-            let rig = Rig::new(profile);
-            let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
-            holds_up_nobody(&rig, in_type(0), "vkGetPhysicalDeviceMemoryProperties2", || {
-                rig.allocator.set_current_frame_index(1);
+            let fixture = Fixture::new(profile);
+            let kept = fixture.memory(KIB, 1, &in_type(0)).unwrap();
+            holds_up_nobody(&fixture, in_type(0), "vkGetPhysicalDeviceMemoryProperties2", || {
+                fixture.allocator.set_current_frame_index(1);
             });
-            rig.free(kept);
+            fixture.free(kept);
         },
     );
 }
@@ -237,34 +251,34 @@ fn large(profile: &Profile) -> bool {
 #[test]
 fn one_thread_grows_for_all_shards() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let block_size = 32 * MIB;
-        let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
+        let pool = fixture.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
         let info = AllocationCreateInfo::in_pool(&pool);
         let barrier = Barrier::new(8);
-        let held = settled(&rig, &info, 8, |thread| {
-            let mut held = vec![rig.memory(KIB, 1, &info).unwrap()];
+        let held = attached(&fixture, &info, 8, |thread| {
+            let mut held = vec![fixture.memory(KIB, 1, &info).unwrap()];
             barrier.wait();
             if thread == 0 {
                 let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..info };
                 for size in [256 * KIB, 16 * KIB] {
-                    held.extend(std::iter::from_fn(|| rig.memory(size, 1, &never).ok()));
+                    held.extend(std::iter::from_fn(|| fixture.memory(size, 1, &never).ok()));
                 }
-                assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
-                rig.gpu.reset_calls();
-                rig.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
+                assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+                fixture.gpu.reset_calls();
+                fixture.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
             }
             barrier.wait();
-            held.extend((0..10).map(|_| rig.memory(200 * KIB, 1, &info).unwrap()));
+            held.extend((0..10).map(|_| fixture.memory(200 * KIB, 1, &info).unwrap()));
             held
         });
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 2);
-        rig.gpu.faults().clear();
-        rig.validate();
-        held.into_iter().for_each(|held| rig.free_all(held));
-        rig.destroy_pool(pool);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+        assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 2);
+        fixture.gpu.faults().clear();
+        fixture.validate();
+        held.into_iter().for_each(|held| fixture.free_all(held));
+        fixture.destroy_pool(pool);
     });
 }
 
@@ -273,8 +287,8 @@ fn one_thread_grows_for_all_shards() {
 #[test]
 fn bytes_of_many_threads() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let info = in_type_with(memory_type, Flags::MAPPED);
         let rounds = from_environment("SUBLET_OPERATIONS", 2000);
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..8).map(|_| channel::<(Allocation, u8)>()).unzip();
@@ -283,15 +297,15 @@ fn bytes_of_many_threads() {
             .map(|(at, inbox)| std::sync::Mutex::new(Some((senders[(at + 1) % 8].clone(), inbox))))
             .collect();
         drop(senders);
-        settled(&rig, &info, 8, |thread| {
+        attached(&fixture, &info, 8, |thread| {
             let (next, inbox) = ends[thread as usize].lock().unwrap().take().unwrap();
             let mut random = Random::new(thread + 7);
             let mut held: Vec<(Allocation, u8)> = Vec::new();
             let check_and_free = |(it, stamp): (Allocation, u8)| {
                 let mut bytes = vec![0; it.size() as usize];
-                rig.allocator.copy_from_allocation(&it, 0, &mut bytes).unwrap();
+                fixture.allocator.copy_from_allocation(&it, 0, &mut bytes).unwrap();
                 assert!(bytes.iter().all(|&byte| byte == stamp), "somebody wrote into {it:?}");
-                rig.free(it);
+                fixture.free(it);
             };
             for round in 0..rounds {
                 match random.below(8) {
@@ -299,10 +313,10 @@ fn bytes_of_many_threads() {
                         let bits = if random.below(16) == 0 { 20 } else { 12 };
                         let mapped = random.pick(&[Flags::empty(), Flags::MAPPED]);
                         let info = in_type_with(memory_type, mapped);
-                        let mut it = rig.memory(random.size(bits), 1 << random.below(9), &info).unwrap();
+                        let mut it = fixture.memory(random.size(bits), 1 << random.below(9), &info).unwrap();
                         let stamp = (thread * 31 + round) as u8;
                         let bytes = vec![stamp; it.size() as usize];
-                        rig.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
+                        fixture.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
                         held.push((it, stamp));
                     }
                     4..=5 if !held.is_empty() => {
@@ -316,16 +330,16 @@ fn bytes_of_many_threads() {
                     _ => inbox.try_iter().for_each(check_and_free),
                 }
                 if round % 256 == thread * 32 {
-                    rig.allocator.trim();
-                    let _ = rig.allocator.calculate_statistics();
+                    fixture.allocator.trim();
+                    let _ = fixture.allocator.calculate_statistics();
                 }
             }
             drop(next);
             held.into_iter().for_each(check_and_free);
             inbox.iter().for_each(check_and_free);
         });
-        rig.allocator.trim();
-        assert_eq!(rig.gpu.live().memories, 0, "everything came back");
+        fixture.allocator.trim();
+        assert_eq!(fixture.gpu.live().memories, 0, "everything came back");
     });
 }
 
@@ -334,37 +348,37 @@ fn bytes_of_many_threads() {
 #[test]
 fn resources_of_many_threads() {
     let with_pages = |profile: &Profile| {
-        (2..=LOAN_ALIGNMENT).contains(&profile.limits.buffer_image_granularity) && large(profile)
+        (2..=LEASE_ALIGNMENT).contains(&profile.limits.buffer_image_granularity) && large(profile)
     };
     on_profiles(having(with_pages), |profile| {
-        let rig = Rig::new(profile);
-        settled(&rig, &in_type(0), 4, |thread| {
+        let fixture = Fixture::new(profile);
+        attached(&fixture, &in_type(0), 4, |thread| {
             let mut random = Random::new(thread + 20);
             let (mut buffers, mut images) = (Vec::new(), Vec::new());
             let anywhere = AllocationCreateInfo::default();
             for _ in 0..150 {
                 let used = vk::BufferUsageFlags::STORAGE_BUFFER;
                 match random.below(5) {
-                    0..=1 => buffers.push(rig.buffer(random.size(12), used, &anywhere).unwrap()),
+                    0..=1 => buffers.push(fixture.buffer(random.size(12), used, &anywhere).unwrap()),
                     2 => {
                         let side = 1 << random.below(6);
                         let texture = square(side, vk::ImageUsageFlags::SAMPLED);
-                        images.push(rig.image(&texture, &anywhere).unwrap());
+                        images.push(fixture.image(&texture, &anywhere).unwrap());
                     }
                     3 if buffers.len() > 10 => {
                         let at = random.below(buffers.len() as u64) as usize;
-                        rig.destroy_buffer(buffers.swap_remove(at));
+                        fixture.destroy_buffer(buffers.swap_remove(at));
                     }
                     _ if images.len() > 10 => {
                         let at = random.below(images.len() as u64) as usize;
-                        rig.destroy_image(images.swap_remove(at));
+                        fixture.destroy_image(images.swap_remove(at));
                     }
                     _ => {}
                 }
             }
-            rig.gpu.assert_silent();
-            buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
-            images.into_iter().for_each(|it| rig.destroy_image(it));
+            fixture.gpu.assert_silent();
+            buffers.into_iter().for_each(|it| fixture.destroy_buffer(it));
+            images.into_iter().for_each(|it| fixture.destroy_image(it));
         });
     });
 }
@@ -373,68 +387,68 @@ fn resources_of_many_threads() {
 #[test]
 fn memory_comes_back() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let info = in_type(host_visible(&rig));
+        let fixture = Fixture::new(profile);
+        let info = in_type(host_visible(&fixture));
         let peak = AtomicU64::new(0);
-        settled(&rig, &info, 8, |_| {
-            let held: Vec<_> = (0..2000).map(|_| rig.memory(8 * KIB, 64, &info).unwrap()).collect();
-            peak.fetch_max(rig.gpu.live().memory_bytes_by_heap.iter().sum(), Ordering::Relaxed);
-            rig.free_all(held);
+        attached(&fixture, &info, 8, |_| {
+            let held: Vec<_> = (0..2000).map(|_| fixture.memory(8 * KIB, 64, &info).unwrap()).collect();
+            peak.fetch_max(fixture.gpu.live().memory_bytes_by_heap.iter().sum(), Ordering::Relaxed);
+            fixture.free_all(held);
         });
         assert!(peak.into_inner() >= 16 * MIB);
-        let statistics = rig.statistics(host_visible(&rig));
+        let statistics = fixture.statistics(host_visible(&fixture));
         assert_eq!((statistics.allocation_count, statistics.allocation_bytes), (0, 0));
         // One empty block is kept, and shards may hold ranges of at most one more.
         assert!(statistics.block_count <= 2, "{} blocks for nothing", statistics.block_count);
-        assert_eq!(rig.allocator.trim(), statistics.block_bytes);
-        assert_eq!(rig.gpu.live().memories, 0);
+        assert_eq!(fixture.allocator.trim(), statistics.block_bytes);
+        assert_eq!(fixture.gpu.live().memories, 0);
     });
 }
 
-fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
+fn in_shards(fixture: &Fixture, pool: &Pool, threads: u64) -> Vec<Allocation> {
     let info = AllocationCreateInfo::in_pool(pool);
-    settled(rig, &info, threads, |_| rig.memory(3000, 64, &info).unwrap())
+    attached(fixture, &info, threads, |_| fixture.memory(3000, 64, &info).unwrap())
 }
 
 /// A pool is destroyed while threads have shards in it. The next pool reuses its number, but none of its shards.
 #[test]
 fn a_pool_is_destroyed_with_shards_in_use() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let create = || {
             let info = PoolCreateInfo {
                 block_size: 32 * MIB,
                 name: Some("doomed"),
                 ..PoolCreateInfo::new(memory_type)
             };
-            rig.pool(&info).unwrap()
+            fixture.pool(&info).unwrap()
         };
         // The size is rounded up to whole granularity pages.
         let bytes = 3000_u64.next_multiple_of(profile.limits.buffer_image_granularity);
         let mut stale = Vec::new();
         for _ in 0..3 {
             let pool = create();
-            let mut held = in_shards(&rig, &pool, 4);
+            let mut held = in_shards(&fixture, &pool, 4);
             for (at, it) in held.iter().enumerate() {
-                rig.allocator.set_allocation_name(it, Some(&at.to_string())).unwrap();
+                fixture.allocator.set_allocation_name(it, Some(&at.to_string())).unwrap();
             }
             for it in &mut stale {
-                assert!(matches!(rig.allocator.map(it).map(drop), Err(MapError::Foreign(_))));
-                assert!(rig.allocator.set_allocation_name(it, Some("stale")).is_err());
-                assert!(rig.allocator.allocation_info(it).is_err());
+                assert!(matches!(fixture.allocator.map(it).map(drop), Err(MapError::Foreign(_))));
+                assert!(fixture.allocator.set_allocation_name(it, Some("stale")).is_err());
+                assert!(fixture.allocator.allocation_info(it).is_err());
             }
             for it in std::mem::take(&mut stale) {
                 // SAFETY: nothing was bound to it.
-                let refused = unsafe { rig.allocator.free_memory(it) };
+                let refused = unsafe { fixture.allocator.free_memory(it) };
                 assert!(refused.is_err(), "an allocation of a pool that is no more");
             }
-            assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().allocation_count, 4);
-            rig.validate();
+            assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().allocation_count, 4);
+            fixture.validate();
             let freed = held.remove(1);
-            rig.free(freed);
+            fixture.free(freed);
             // SAFETY: the device does not use its memory.
-            let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
+            let leaks = unsafe { fixture.allocator.destroy_pool(pool) }.unwrap();
             let mut told: Vec<_> = leaks
                 .iter()
                 .map(|leak| (leak.offset, leak.size, leak.name.as_deref().map(str::to_owned)))
@@ -448,7 +462,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             expected.sort_unstable();
             assert_eq!(told, expected);
             assert!(leaks.iter().all(|leak| leak.pool.as_deref() == Some("doomed") && !leak.dedicated));
-            assert_eq!(rig.gpu.live().memories, 0);
+            assert_eq!(fixture.gpu.live().memories, 0);
             stale = held;
         }
         drop(stale);
@@ -459,25 +473,25 @@ fn a_pool_is_destroyed_with_shards_in_use() {
 #[test]
 fn a_mapped_allocation_of_a_shard_has_a_pointer() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = host_visible(&rig);
+        let fixture = Fixture::new(profile);
+        let memory_type = host_visible(&fixture);
         let info = in_type(memory_type);
         let mapped = in_type_with(memory_type, Flags::MAPPED);
-        settled(&rig, &info, 1, |_| {
+        attached(&fixture, &info, 1, |_| {
             // A shard periodically takes the slow path. The plain allocations ensure that the next request does not.
-            let plain: Vec<_> = (0..3).map(|_| rig.memory(256, 64, &info).unwrap()).collect();
-            assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
-            let first = rig.memory(256, 64, &mapped).unwrap();
-            let second = rig.memory(256, 64, &mapped).unwrap();
+            let plain: Vec<_> = (0..3).map(|_| fixture.memory(256, 64, &info).unwrap()).collect();
+            assert_eq!(fixture.gpu.calls("vkMapMemory"), 0);
+            let first = fixture.memory(256, 64, &mapped).unwrap();
+            let second = fixture.memory(256, 64, &mapped).unwrap();
             assert!(format!("{first:?}{second:?}").matches("shard: 0").next().is_none());
             let pointers = [&first, &second].map(|it| it.mapped_pointer().expect("it is mapped").as_ptr());
             assert_eq!(
                 pointers[1].addr().wrapping_sub(pointers[0].addr()) as u64,
                 second.offset().wrapping_sub(first.offset())
             );
-            assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
-            rig.free_all(plain);
-            rig.free_all([first, second]);
+            assert_eq!(fixture.gpu.calls("vkMapMemory"), 1);
+            fixture.free_all(plain);
+            fixture.free_all([first, second]);
         });
     });
 }

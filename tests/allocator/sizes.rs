@@ -36,18 +36,18 @@ fn buffers_above_the_limit_are_not_asked_for() {
                     true => enabled(&gpu) - AllocatorCreateFlags::KHR_MAINTENANCE4,
                     false => enabled(&gpu) | AllocatorCreateFlags::KHR_MAINTENANCE4,
                 };
-                let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+                let fixture = Fixture::with(gpu, &Options { flags: Some(flags), ..Options::default() });
                 let max = profile.limits.max_buffer_size;
-                assert_eq!(rig.allocator.max_buffer_size(), max, "by version: {by_version}");
+                assert_eq!(fixture.allocator.max_buffer_size(), max, "by version: {by_version}");
                 let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-                let memory = rig.memory(MIB, 256, &in_type(0)).unwrap();
+                let memory = fixture.memory(MIB, 256, &in_type(0)).unwrap();
                 for size in [max + 1, u64::MAX] {
                     let error = CreateError::BufferTooLarge { size, max };
-                    assert_eq!(rig.buffer(size, STORAGE, &auto).unwrap_err(), error);
+                    assert_eq!(fixture.buffer(size, STORAGE, &auto).unwrap_err(), error);
                     let info = storage(size);
                     // SAFETY: the size is rejected before the driver is called, here and below.
                     let alone = unsafe {
-                        rig.allocator.create_dedicated_buffer(
+                        fixture.allocator.create_dedicated_buffer(
                             &info,
                             &auto,
                             sublet::MemoryAllocateNext::default(),
@@ -55,24 +55,28 @@ fn buffers_above_the_limit_are_not_asked_for() {
                     };
                     assert_eq!(alone.unwrap_err(), error);
                     // SAFETY: as above.
-                    let alias = unsafe { rig.allocator.create_aliasing_buffer(&memory, 0, &info) };
+                    let alias = unsafe { fixture.allocator.create_aliasing_buffer(&memory, 0, &info) };
                     assert_eq!(alias.unwrap_err(), error);
                     // SAFETY: as above.
-                    assert_eq!(unsafe { rig.allocator.would_buffer_fit(&info, &auto) }.unwrap_err(), error);
+                    assert_eq!(
+                        unsafe { fixture.allocator.would_buffer_fit(&info, &auto) }.unwrap_err(),
+                        error
+                    );
                     // SAFETY: as above.
-                    let index = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&info, &auto) };
+                    let index =
+                        unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&info, &auto) };
                     assert_eq!(index.unwrap_err(), FindMemoryTypeError::BufferTooLarge { size, max });
                     assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
                     let text = error.to_string();
                     assert!(text.contains(&size.to_string()) && text.contains(&max.to_string()), "{text}");
                 }
-                assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
+                assert_eq!(fixture.gpu.calls("vkCreateBuffer"), 0);
                 // A size equal to the limit reaches the driver, which may still be out of memory.
-                if let Ok(buffer) = rig.buffer(max, STORAGE, &auto) {
-                    rig.destroy_buffer(buffer);
+                if let Ok(buffer) = fixture.buffer(max, STORAGE, &auto) {
+                    fixture.destroy_buffer(buffer);
                 }
-                assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
-                rig.free(memory);
+                assert_eq!(fixture.gpu.calls("vkCreateBuffer"), 1);
+                fixture.free(memory);
             }
         },
     );
@@ -81,13 +85,14 @@ fn buffers_above_the_limit_are_not_asked_for() {
 #[test]
 fn a_move_makes_no_buffer_above_the_limit() {
     let profile = Profile::by_name("lavapipe").unwrap();
-    let rig = Rig::new(profile);
+    let fixture = Fixture::new(profile);
     let max = profile.limits.max_buffer_size;
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    let hole = rig.buffer(KIB, STORAGE, &auto).unwrap();
-    let buffer = rig.buffer(KIB, STORAGE, &auto).unwrap();
-    rig.destroy_buffer(hole);
-    let mut defragmentation = rig.allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap();
+    let hole = fixture.buffer(KIB, STORAGE, &auto).unwrap();
+    let buffer = fixture.buffer(KIB, STORAGE, &auto).unwrap();
+    fixture.destroy_buffer(hole);
+    let mut defragmentation =
+        fixture.allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap();
     let mut pass = defragmentation.begin_pass().unwrap();
     let moved = pass.next().unwrap();
     // SAFETY: the size is rejected before the driver is called.
@@ -96,7 +101,7 @@ fn a_move_makes_no_buffer_above_the_limit() {
     drop(moved);
     drop(pass);
     drop(defragmentation);
-    rig.destroy_buffer(buffer);
+    fixture.destroy_buffer(buffer);
 }
 
 #[test]
@@ -108,12 +113,12 @@ fn a_device_that_tells_no_limit_is_asked() {
             true => builder.without_extension("VK_KHR_maintenance4").build(),
             false => builder.build(),
         };
-        let rig = Rig::with(gpu, &Options::default());
-        assert_eq!(rig.allocator.max_buffer_size(), u64::MAX);
+        let fixture = Fixture::with(gpu, &Options::default());
+        assert_eq!(fixture.allocator.max_buffer_size(), u64::MAX);
         let size = profile.limits.max_buffer_size + 1;
-        let error = rig.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        let error = fixture.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
         assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error:?}");
-        assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
+        assert_eq!(fixture.gpu.calls("vkCreateBuffer"), 1);
     });
 }
 
@@ -131,20 +136,21 @@ fn blocks_are_no_larger_than_one_piece_may_be() {
     on_profiles(having(|profile| larger_than_one_piece(profile).is_some()), |profile| {
         let memory_type = larger_than_one_piece(profile).unwrap();
         let max = profile.limits.max_memory_allocation_size;
-        let rig = Rig::with(Gpu::new(profile), &Options { large_block: max + GIB, ..Options::default() });
-        assert_eq!(rig.allocator.max_memory_allocation_size(), max);
-        let held: Vec<_> = (0..4).map(|_| rig.memory(MIB, 256, &in_type(memory_type)).unwrap()).collect();
-        assert!(held.iter().all(|it| !it.is_dedicated() && rig.memory_size(it) <= max));
-        rig.free_all(held);
+        let fixture =
+            Fixture::with(Gpu::new(profile), &Options { large_block: max + GIB, ..Options::default() });
+        assert_eq!(fixture.allocator.max_memory_allocation_size(), max);
+        let held: Vec<_> = (0..4).map(|_| fixture.memory(MIB, 256, &in_type(memory_type)).unwrap()).collect();
+        assert!(held.iter().all(|it| !it.is_dedicated() && fixture.memory_size(it) <= max));
+        fixture.free_all(held);
 
-        let calls = rig.gpu.calls("vkAllocateMemory");
+        let calls = fixture.gpu.calls("vkAllocateMemory");
         let info = PoolCreateInfo { block_size: max + 1, ..PoolCreateInfo::new(memory_type) };
-        let error = rig.pool(&info).unwrap_err();
+        let error = fixture.pool(&info).unwrap_err();
         assert_eq!(error, CreatePoolError::BlockSize { block_size: max + 1, max });
         let scope = ScopeCreateInfo { block_size: max + 1, ..ScopeCreateInfo::default() };
-        let error = rig.allocator.create_scope(&scope).unwrap_err();
+        let error = fixture.allocator.create_scope(&scope).unwrap_err();
         assert!(matches!(error, CreatePoolError::BlockSize { .. }), "{error:?}");
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
     });
 }
 
@@ -157,10 +163,10 @@ fn a_request_above_the_limit_of_one_piece_goes_to_the_driver() {
         let memory_type = larger_than_one_piece(profile).unwrap();
         let max = profile.limits.max_memory_allocation_size;
         let grants = profile.limits.grants_above_max_memory_allocation_size;
-        let rig = Rig::new(profile);
-        let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+        let fixture = Fixture::new(profile);
+        let pool = fixture.pool(&PoolCreateInfo::new(memory_type)).unwrap();
         let limited = PoolCreateInfo { max_block_count: 2, ..PoolCreateInfo::new(memory_type) };
-        let limited = rig.pool(&limited).unwrap();
+        let limited = fixture.pool(&limited).unwrap();
         for info in [
             in_type(memory_type),
             in_type_with(memory_type, Flags::DEDICATED_MEMORY),
@@ -169,18 +175,18 @@ fn a_request_above_the_limit_of_one_piece_goes_to_the_driver() {
             AllocationCreateInfo::in_pool(&limited),
         ] {
             let requirements = vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
-            let fit = match rig.allocator.would_fit(&requirements, &info) {
+            let fit = match fixture.allocator.would_fit(&requirements, &info) {
                 Err(AllocationError::Memory(MemoryError::OverBudget { .. })) => continue,
                 fit => fit.unwrap(),
             };
             assert_eq!(fit.place, FitPlace::Dedicated { size: max + 1 });
-            rig.gpu.reset_calls();
-            match rig.allocator.allocate_memory(&requirements, &info) {
+            fixture.gpu.reset_calls();
+            match fixture.allocator.allocate_memory(&requirements, &info) {
                 Ok(memory) => {
                     assert!(grants && memory.is_dedicated());
-                    assert_eq!(rig.memory_size(&memory), max + 1);
+                    assert_eq!(fixture.memory_size(&memory), max + 1);
                     granted.set(granted.get() + 1);
-                    rig.free(memory);
+                    fixture.free(memory);
                 }
                 Err(error) => {
                     assert!(!grants, "{error:?}");
@@ -191,24 +197,24 @@ fn a_request_above_the_limit_of_one_piece_goes_to_the_driver() {
                     );
                 }
             }
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1, "asked once");
+            assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1, "asked once");
         }
-        rig.destroy_pool(pool);
-        rig.destroy_pool(limited);
+        fixture.destroy_pool(pool);
+        fixture.destroy_pool(limited);
     });
     assert_ne!(granted.get(), 0);
 }
 
 #[test]
 fn large_buffers_on_an_h200() {
-    let rig = Rig::new(Profile::by_name("nvidia-h200").unwrap());
+    let fixture = Fixture::new(Profile::by_name("nvidia-h200").unwrap());
     for size in [5 * GIB, 8 * GIB, 16 * GIB] {
-        let made = rig.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+        let made = fixture.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
         assert!(made.1.is_dedicated());
-        rig.destroy_buffer(made);
+        fixture.destroy_buffer(made);
     }
-    let memory = rig.memory(40 * GIB, 1, &AllocationCreateInfo::default()).unwrap();
-    rig.free(memory);
+    let memory = fixture.memory(40 * GIB, 1, &AllocationCreateInfo::default()).unwrap();
+    fixture.free(memory);
 }
 
 /// The heap has free space, so the driver refuses the size itself. No empty block is freed, since that would not help.
@@ -223,14 +229,14 @@ fn what_a_driver_refuses_for_its_size_gives_nothing_back() {
     };
     on_profiles(having(refuses), |profile| {
         let memory_type = larger_than_one_piece(profile).unwrap();
-        let rig = Rig::new(profile);
-        rig.free(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
-        let before = rig.snapshot();
+        let fixture = Fixture::new(profile);
+        fixture.free(fixture.memory(KIB, 1, &in_type(memory_type)).unwrap());
+        let before = fixture.snapshot();
         assert_eq!(before.live.memories, 1, "an empty block is kept");
         for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
             let size = profile.limits.max_memory_allocation_size + 1;
-            rig.memory(size, 1, &in_type_with(memory_type, flags)).unwrap_err();
-            assert_eq!(rig.snapshot(), before);
+            fixture.memory(size, 1, &in_type_with(memory_type, flags)).unwrap_err();
+            assert_eq!(fixture.snapshot(), before);
         }
     });
 }
@@ -241,13 +247,13 @@ fn a_device_that_tells_no_size_of_a_piece_is_asked() {
     on_profiles(having(|profile| larger_than_one_piece(profile).is_some()), |profile| {
         let memory_type = larger_than_one_piece(profile).unwrap();
         let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
-        let rig = Rig::with(gpu, &Options::default());
-        assert_eq!(rig.allocator.max_memory_allocation_size(), u64::MAX);
+        let fixture = Fixture::with(gpu, &Options::default());
+        assert_eq!(fixture.allocator.max_memory_allocation_size(), u64::MAX);
         let size = profile.limits.max_memory_allocation_size + 1;
-        match rig.memory(size, 1, &in_type(memory_type)) {
+        match fixture.memory(size, 1, &in_type(memory_type)) {
             Ok(memory) => {
                 assert!(profile.limits.grants_above_max_memory_allocation_size);
-                rig.free(memory);
+                fixture.free(memory);
             }
             Err(error) => {
                 assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");

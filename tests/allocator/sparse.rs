@@ -68,45 +68,47 @@ fn run(gpu: &Gpu, record: impl FnOnce(vk::CommandBuffer)) {
 #[test]
 fn a_sparse_buffer_has_its_bytes_in_its_pages() {
     on_profiles(having(has_sparse), |profile| {
-        let rig = Rig::new(profile);
-        let (buffer, requirements) = create(&rig.gpu, 8 * PAGE - 1);
+        let fixture = Fixture::new(profile);
+        let (buffer, requirements) = create(&fixture.gpu, 8 * PAGE - 1);
         assert_eq!((requirements.size, requirements.alignment), (8 * PAGE, PAGE));
         let one = vk::MemoryRequirements { size: PAGE, ..requirements };
         let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-        let pages = rig.allocator.allocate_memory_pages(&[one; 4], &[info]).unwrap();
+        let pages = fixture.allocator.allocate_memory_pages(&[one; 4], &[info]).unwrap();
         // The order of the binds differs from that of the pages' memory.
         let binds = [page(2, &pages[3]), page(0, &pages[1]), page(1, &pages[0])];
-        bind(&rig.gpu, buffer, &binds).unwrap();
-        run(&rig.gpu, |commands| {
+        bind(&fixture.gpu, buffer, &binds).unwrap();
+        run(&fixture.gpu, |commands| {
             // SAFETY: the range is inside the buffer, and backed.
-            unsafe { rig.gpu.device().cmd_fill_buffer(commands, buffer, PAGE - 4, PAGE + 8, 0x0707_0707) };
+            unsafe {
+                fixture.gpu.device().cmd_fill_buffer(commands, buffer, PAGE - 4, PAGE + 8, 0x0707_0707)
+            };
         });
         let byte = |page: usize, at: u64| {
             let memory = pages[page].memory();
-            rig.read_memory(memory, pages[page].offset() + at, 1).unwrap()[0]
+            fixture.read_memory(memory, pages[page].offset() + at, 1).unwrap()[0]
         };
         assert_eq!((byte(1, PAGE - 5), byte(1, PAGE - 4), byte(1, PAGE - 1)), (0, 7, 7));
         assert_eq!((byte(0, 0), byte(0, PAGE - 1)), (7, 7));
         assert_eq!((byte(3, 0), byte(3, 3), byte(3, 4)), (7, 7, 0));
         assert_eq!(byte(2, 0), 0, "it is bound nowhere");
         // Replaces the page in the middle and reads it together with its neighbours.
-        bind(&rig.gpu, buffer, &[page(1, &pages[2])]).unwrap();
+        bind(&fixture.gpu, buffer, &[page(1, &pages[2])]).unwrap();
         let host = with_flags(MemoryUsage::Auto, sublet::AllocationCreateFlags::HOST_ACCESS_RANDOM);
-        let target = rig.buffer(2 * PAGE, vk::BufferUsageFlags::TRANSFER_DST, &host).unwrap();
-        run(&rig.gpu, |commands| {
+        let target = fixture.buffer(2 * PAGE, vk::BufferUsageFlags::TRANSFER_DST, &host).unwrap();
+        run(&fixture.gpu, |commands| {
             let region = [vk::BufferCopy::default().src_offset(PAGE / 2).size(2 * PAGE)];
             // SAFETY: the range is inside the buffers, and backed.
-            unsafe { rig.gpu.device().cmd_copy_buffer(commands, buffer, target.0, &region) };
+            unsafe { fixture.gpu.device().cmd_copy_buffer(commands, buffer, target.0, &region) };
         });
         let (memory, offset) = (target.1.memory(), target.1.offset());
-        let copied = rig.read_memory(memory, offset, 2 * PAGE as usize).unwrap();
+        let copied = fixture.read_memory(memory, offset, 2 * PAGE as usize).unwrap();
         let half = PAGE as usize / 2;
         assert_eq!((copied[half - 1], copied[half], copied[3 * half - 1], copied[3 * half]), (7, 0, 0, 7));
-        rig.gpu.assert_silent();
-        rig.destroy_buffer(target);
+        fixture.gpu.assert_silent();
+        fixture.destroy_buffer(target);
         // SAFETY: the queue is idle.
-        unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
-        rig.free_all(pages);
+        unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
+        fixture.free_all(pages);
     });
 }
 
@@ -114,19 +116,19 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
 #[test]
 fn pages_that_are_not_to_be_had() {
     on_profiles(having(has_sparse), |profile| {
-        let rig = Rig::new(profile);
-        let (buffer, requirements) = create(&rig.gpu, GIB);
-        let before = rig.snapshot();
+        let fixture = Fixture::new(profile);
+        let (buffer, requirements) = create(&fixture.gpu, GIB);
+        let before = fixture.snapshot();
         let one = vk::MemoryRequirements { size: PAGE, ..requirements };
         let wrong = vk::MemoryRequirements { alignment: 3, ..one };
         let info = [AllocationCreateInfo::new(MemoryUsage::GpuOnly)];
-        let error = rig.allocator.allocate_memory_pages(&[one, one, wrong], &info).unwrap_err();
+        let error = fixture.allocator.allocate_memory_pages(&[one, one, wrong], &info).unwrap_err();
         assert!(matches!(error, AllocatePagesError::Element { index: 2, .. }), "{error:?}");
-        rig.allocator.trim();
-        assert_eq!(rig.snapshot().live, before.live);
-        assert!(rig.allocator.allocate_memory_pages(&[], &info).unwrap().is_empty());
+        fixture.allocator.trim();
+        assert_eq!(fixture.snapshot().live, before.live);
+        assert!(fixture.allocator.allocate_memory_pages(&[], &info).unwrap().is_empty());
         // SAFETY: the device does not use it.
-        unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
+        unsafe { fixture.gpu.device().destroy_buffer(buffer, None) };
     });
 }
 
@@ -134,15 +136,15 @@ fn pages_that_are_not_to_be_had() {
 #[test]
 fn binds_that_break_a_rule() {
     on_profiles(having(has_sparse), |profile| {
-        let rig = Rig::new(profile);
-        let gpu = &rig.gpu;
+        let fixture = Fixture::new(profile);
+        let gpu = &fixture.gpu;
         let (buffer, requirements) = create(gpu, 4 * PAGE);
         let two = vk::MemoryRequirements { size: 2 * PAGE, ..requirements };
         let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-        let memory = rig.allocator.allocate_memory(&two, &info).unwrap();
-        let plain = rig.buffer(PAGE, vk::BufferUsageFlags::TRANSFER_DST, &info).unwrap();
+        let memory = fixture.allocator.allocate_memory(&two, &info).unwrap();
+        let plain = fixture.buffer(PAGE, vk::BufferUsageFlags::TRANSFER_DST, &info).unwrap();
         let good = page(0, &memory);
-        let whole = rig.memory_size(&memory);
+        let whole = fixture.memory_size(&memory);
         let cases = [
             (good.size(0), "VUID-VkSparseMemoryBind-size-01098"),
             (good.resource_offset(4 * PAGE), "VUID-VkSparseMemoryBind-resourceOffset-01099"),
@@ -162,7 +164,7 @@ fn binds_that_break_a_rule() {
         assert_eq!(bind(gpu, plain.0, &[good]), refused);
         assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-not-sparse");
         // SAFETY: the call is invalid on purpose, and the simulated driver rejects it.
-        let bound = unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) };
+        let bound = unsafe { fixture.allocator.bind_buffer_memory(&memory, 0, buffer) };
         assert!(bound.is_err());
         assert_eq!(gpu.take_messages()[0].vuid, "VUID-vkBindBufferMemory-buffer-01030");
         // Two pages at the same memory.
@@ -190,8 +192,8 @@ fn binds_that_break_a_rule() {
         gpu.assert_silent();
         // SAFETY: the queue is idle.
         unsafe { gpu.device().destroy_buffer(buffer, None) };
-        rig.destroy_buffer(plain);
-        rig.free(memory);
+        fixture.destroy_buffer(plain);
+        fixture.free(memory);
     });
 }
 
@@ -219,20 +221,20 @@ fn a_bind_signals_its_fence() {
 
 #[test]
 fn sparse_resources_have_no_memory_of_one_piece() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         // SAFETY: the driver is not called.
-        let buffer = unsafe { rig.allocator.create_buffer(&sparse(PAGE), &auto) };
+        let buffer = unsafe { fixture.allocator.create_buffer(&sparse(PAGE), &auto) };
         assert_eq!(buffer.unwrap_err(), CreateError::Sparse);
         let info = square(16, vk::ImageUsageFlags::SAMPLED).flags(vk::ImageCreateFlags::SPARSE_BINDING);
-        assert_eq!(rig.image(&info, &auto).unwrap_err(), CreateError::Sparse);
-        assert!(rig.gpu.call_counts().is_empty(), "{:?}", rig.gpu.call_counts());
-        if !has_sparse(rig.profile()) {
+        assert_eq!(fixture.image(&info, &auto).unwrap_err(), CreateError::Sparse);
+        assert!(fixture.gpu.call_counts().is_empty(), "{:?}", fixture.gpu.call_counts());
+        if !has_sparse(fixture.profile()) {
             // SAFETY: the call is invalid on purpose, and the simulated driver rejects it.
-            assert!(unsafe { rig.gpu.device().create_buffer(&sparse(PAGE), None) }.is_err());
-            assert_eq!(rig.gpu.take_messages()[0].vuid, "VUID-VkBufferCreateInfo-flags-00915");
-            assert!(bind(&rig.gpu, vk::Buffer::null(), &[]).is_err());
-            assert_eq!(rig.gpu.take_messages()[0].vuid, "VUID-vkQueueBindSparse-queuetype");
+            assert!(unsafe { fixture.gpu.device().create_buffer(&sparse(PAGE), None) }.is_err());
+            assert_eq!(fixture.gpu.take_messages()[0].vuid, "VUID-VkBufferCreateInfo-flags-00915");
+            assert!(bind(&fixture.gpu, vk::Buffer::null(), &[]).is_err());
+            assert_eq!(fixture.gpu.take_messages()[0].vuid, "VUID-vkQueueBindSparse-queuetype");
         }
     });
 }

@@ -133,9 +133,9 @@ fn check_vector(value: &Value, names: &[&str]) {
 }
 
 /// Checks the whole schema, and compares its figures with the allocator's.
-fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
+fn check_schema(fixture: &Fixture, json: &str, detailed: bool) -> Value {
     let root: Value = serde_json::from_str(json).unwrap();
-    let statistics = rig.allocator.calculate_statistics();
+    let statistics = fixture.allocator.calculate_statistics();
     let needed: &[&str] = if detailed {
         &["General", "Total", "MemoryInfo", "DefaultPools", "CustomPools"]
     } else {
@@ -154,9 +154,9 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
         "memoryTypeCount",
     ];
     let general = members(&root["General"], &needed, &[]);
-    let profile = rig.profile();
+    let profile = fixture.profile();
     assert_eq!(general["API"], "Vulkan");
-    let properties = rig.allocator.physical_device_properties();
+    let properties = fixture.allocator.physical_device_properties();
     assert_eq!(text(&general["GPU"]), properties.device_name_as_c_str().unwrap().to_str().unwrap());
     assert_eq!(text(&general["apiVersion"]).split('.').count(), 3);
     assert_eq!(number(&general["deviceType"]), properties.device_type.as_raw() as u64);
@@ -164,7 +164,7 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
     assert_eq!(number(&general["memoryHeapCount"]), profile.heaps.len() as u64);
     assert_eq!(number(&general["memoryTypeCount"]), profile.types.len() as u64);
     check_statistics(&root["Total"], &statistics.total);
-    let budgets = rig.allocator.heap_budgets();
+    let budgets = fixture.allocator.heap_budgets();
     let heaps = root["MemoryInfo"].as_object().unwrap();
     assert_eq!(heaps.len(), profile.heaps.len());
     let mut types = 0;
@@ -180,7 +180,7 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
         check_statistics(&heap["Stats"], &statistics.memory_heaps[at as usize]);
         for (key, kind) in heap["MemoryPools"].as_object().unwrap() {
             let number = numbered(key, "Type");
-            assert_eq!(rig.heap_of(number), at);
+            assert_eq!(fixture.heap_of(number), at);
             let names = [
                 "DEVICE_LOCAL",
                 "HOST_VISIBLE",
@@ -194,9 +194,9 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
             let kind = members(kind, &["Flags", "Stats"], &[]);
             check_flags(&kind["Flags"], &names);
             let named = list(&kind["Flags"]).iter().filter(|flag| flag.is_string()).count();
-            assert_eq!(named as u32, rig.properties(number).as_raw().count_ones());
+            assert_eq!(named as u32, fixture.properties(number).as_raw().count_ones());
             let has_number = list(&kind["Flags"]).iter().any(Value::is_number);
-            assert_eq!(has_number, rig.properties(number).contains(PROTECTED), "as VMA shows it");
+            assert_eq!(has_number, fixture.properties(number).contains(PROTECTED), "as VMA shows it");
             check_statistics(&kind["Stats"], &statistics.memory_types[number as usize]);
             types += 1;
         }
@@ -205,7 +205,7 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
     if detailed {
         let shown: Vec<u32> =
             root["DefaultPools"].as_object().unwrap().keys().map(|key| numbered(key, "Type")).collect();
-        let mut expected = rig.types();
+        let mut expected = fixture.types();
         // `serde_json` sorts keys as text.
         expected.sort_by_key(|number| format!("Type {number}"));
         assert_eq!(shown, expected, "types that are never used have no entry");
@@ -251,35 +251,36 @@ fn bars(root: &Value) -> Vec<(String, u64, u64)> {
     bars
 }
 
-fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Held<Rig> {
+fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Held<Fixture> {
     let gpu = sublet::sim::Gpu::new(profile);
     let info =
         AllocatorCreateInfo { flags: enabled(&gpu), tracking: Tracking::USER_DATA, ..create_info(&gpu) };
     // SAFETY: a fixture keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
-    hold(Rig { allocator, gpu })
+    hold(Fixture { allocator, gpu })
 }
 
 #[test]
 fn the_schema_holds_whatever_is_allocated() {
     on_every_profile(|profile| {
-        let rig = tracked(profile);
-        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, false), false);
-        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
-        let types = rig.types();
+        let fixture = tracked(profile);
+        check_schema(&fixture, &sublet_report::stats_string(&fixture.allocator, false), false);
+        check_schema(&fixture, &sublet_report::stats_string(&fixture.allocator, true), true);
+        let types = fixture.types();
         let of_type =
             |memory_type| PoolCreateInfo { block_size: 128 * KIB, ..PoolCreateInfo::new(memory_type) };
         let pools = [
-            rig.pool(&PoolCreateInfo { name: Some("first \"pool\""), ..of_type(types[0]) }).unwrap(),
-            rig.pool(&of_type(types[0])).unwrap(),
-            rig.pool(&PoolCreateInfo { algorithm: Algorithm::Linear, ..of_type(types[types.len() - 1]) })
+            fixture.pool(&PoolCreateInfo { name: Some("first \"pool\""), ..of_type(types[0]) }).unwrap(),
+            fixture.pool(&of_type(types[0])).unwrap(),
+            fixture
+                .pool(&PoolCreateInfo { algorithm: Algorithm::Linear, ..of_type(types[types.len() - 1]) })
                 .unwrap(),
         ];
         let mut random = Random::new(20);
         let mut held: Vec<Allocation> = Vec::new();
         for round in 0..from_environment("SUBLET_CASES", 64) {
             if held.len() > 8 && random.below(3) == 0 {
-                rig.free(held.swap_remove(random.below(held.len() as u64) as usize));
+                fixture.free(held.swap_remove(random.below(held.len() as u64) as usize));
             } else {
                 let dedicated = random.below(4) == 0;
                 let flags = if dedicated { Flags::DEDICATED_MEMORY } else { Flags::empty() };
@@ -291,41 +292,41 @@ fn the_schema_holds_whatever_is_allocated() {
                 };
                 let name = (random.below(3) == 0).then_some("a\tname \\ with \"quotes\" and \u{1}");
                 let info = AllocationCreateInfo { name, user_data: random.below(4), ..info };
-                held.push(rig.memory(random.size(14), 1, &info).unwrap());
+                held.push(fixture.memory(random.size(14), 1, &info).unwrap());
             }
             if round % 16 == 0 {
-                check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
+                check_schema(&fixture, &sublet_report::stats_string(&fixture.allocator, true), true);
             }
         }
-        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, false), false);
-        let root = check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
-        let all = rig.allocator.statistics();
+        check_schema(&fixture, &sublet_report::stats_string(&fixture.allocator, false), false);
+        let root = check_schema(&fixture, &sublet_report::stats_string(&fixture.allocator, true), true);
+        let all = fixture.allocator.statistics();
         let bars = bars(&root);
         assert_eq!(bars.len() as u64, all.block_count);
         assert_eq!(bars.iter().map(|(_, bytes, _)| bytes).sum::<u64>(), all.block_bytes);
         assert_eq!(bars.iter().map(|(_, _, used)| used).sum::<u64>(), all.allocation_bytes);
         let named = bars.iter().any(|(name, ..)| name == "0 - first \"pool\"");
-        assert_eq!(named, rig.allocator.pool_statistics(&pools[0]).unwrap().block_count > 0);
-        rig.free_all(held);
-        pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
+        assert_eq!(named, fixture.allocator.pool_statistics(&pools[0]).unwrap().block_count > 0);
+        fixture.free_all(held);
+        pools.into_iter().for_each(|pool| fixture.destroy_pool(pool));
     });
 }
 
 /// Compares the exact text, which tools search and people read.
 #[test]
 fn the_layout_is_vma_s() {
-    let rig = tracked(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let fixture = tracked(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = PoolCreateInfo { block_size: 1024, name: Some("ring"), ..PoolCreateInfo::new(0) };
-    let pool = rig.pool(&info).unwrap();
-    let unnamed = rig.pool(&PoolCreateInfo { block_size: 1024, ..PoolCreateInfo::new(0) }).unwrap();
+    let pool = fixture.pool(&info).unwrap();
+    let unnamed = fixture.pool(&PoolCreateInfo { block_size: 1024, ..PoolCreateInfo::new(0) }).unwrap();
     let info =
         AllocationCreateInfo { user_data: 0x2a, name: Some("x"), ..AllocationCreateInfo::in_pool(&pool) };
-    let shared = rig.memory(256, 1, &info).unwrap();
+    let shared = fixture.memory(256, 1, &info).unwrap();
     let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..AllocationCreateInfo::default() };
-    let own = rig.memory(64, 1, &own).unwrap();
-    let json = sublet_report::stats_string(&rig.allocator, true);
+    let own = fixture.memory(64, 1, &own).unwrap();
+    let json = sublet_report::stats_string(&fixture.allocator, true);
     let details = &json[json.find("  \"DefaultPools\"").unwrap()..];
-    let preferred = rig.block_size(0);
+    let preferred = fixture.block_size(0);
     let expected = format!(
         r#"  "DefaultPools": {{
     "Type 0": {{
@@ -371,30 +372,30 @@ fn the_layout_is_vma_s() {
         json.starts_with("{\n  \"General\": {\n    \"API\": \"Vulkan\",\n    \"apiVersion\": \"1."),
         "{json}"
     );
-    rig.free_all([shared, own]);
-    rig.destroy_pool(unnamed);
-    rig.destroy_pool(pool);
+    fixture.free_all([shared, own]);
+    fixture.destroy_pool(unnamed);
+    fixture.destroy_pool(pool);
 }
 
 #[test]
 fn kinds_and_usages_are_named() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
     let usage = ash::vk::BufferUsageFlags::UNIFORM_BUFFER;
-    let buffer = rig.buffer(100, usage, &auto).unwrap();
-    let image = rig.image(&square(16, ash::vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
+    let buffer = fixture.buffer(100, usage, &auto).unwrap();
+    let image = fixture.image(&square(16, ash::vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
     let linear = square(16, ash::vk::ImageUsageFlags::SAMPLED).tiling(ash::vk::ImageTiling::LINEAR);
-    let linear = rig.image(&linear, &auto).unwrap();
-    let json = sublet_report::stats_string(&rig.allocator, true);
+    let linear = fixture.image(&linear, &auto).unwrap();
+    let json = sublet_report::stats_string(&fixture.allocator, true);
     for (kind, usage) in [("BUFFER", 16), ("IMAGE_OPTIMAL", 4), ("IMAGE_LINEAR", 4)] {
         let found = json.lines().filter(|line| {
             line.contains(&format!("\"Type\": \"{kind}\"")) && line.contains(&format!("\"Usage\": {usage}"))
         });
         assert_eq!(found.count(), 1, "{kind}: {json}");
     }
-    rig.destroy_buffer(buffer);
-    rig.destroy_image(image);
-    rig.destroy_image(linear);
+    fixture.destroy_buffer(buffer);
+    fixture.destroy_image(image);
+    fixture.destroy_image(linear);
 }
 
 #[test]

@@ -24,11 +24,11 @@ fn fast_profiles(profile: &sublet::sim::profiles::Profile) -> bool {
 /// Threads create, write, compare and destroy, while others read statistics, trim and create pools.
 #[test]
 fn churn() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let rounds = from_environment("SUBLET_OPERATIONS", 2000) / 4;
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
-                let rig = &rig;
+                let fixture = &fixture;
                 scope.spawn(move || {
                     let mut random = Random::new(thread + 100);
                     let mut held: Vec<((vk::Buffer, Allocation), u8)> = Vec::new();
@@ -41,34 +41,35 @@ fn churn() {
                             ]);
                             let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
                             let stamp = (thread * 61 + round) as u8;
-                            let mut buffer = rig
+                            let mut buffer = fixture
                                 .buffer(random.size(14), usage, &with_flags(MemoryUsage::Auto, flags))
                                 .unwrap();
                             let bytes = vec![stamp; buffer.1.size() as usize];
-                            rig.allocator.copy_to_allocation(&bytes, &mut buffer.1, 0).unwrap();
+                            fixture.allocator.copy_to_allocation(&bytes, &mut buffer.1, 0).unwrap();
                             held.push((buffer, stamp));
                         } else {
                             let at = random.below(held.len() as u64) as usize;
                             let (buffer, stamp) = held.swap_remove(at);
                             let mut bytes = vec![0; buffer.1.size() as usize];
-                            rig.allocator.copy_from_allocation(&buffer.1, 0, &mut bytes).unwrap();
+                            fixture.allocator.copy_from_allocation(&buffer.1, 0, &mut bytes).unwrap();
                             assert!(bytes.iter().all(|&byte| byte == stamp));
-                            rig.destroy_buffer(buffer);
+                            fixture.destroy_buffer(buffer);
                         }
                         if round % 64 == thread {
-                            rig.allocator.trim();
-                            let _ = rig.allocator.heap_budgets();
-                            let _ = rig.allocator.calculate_statistics();
-                            rig.allocator.set_current_frame_index(round as u32);
-                            let pool = rig
+                            fixture.allocator.trim();
+                            let _ = fixture.allocator.heap_budgets();
+                            let _ = fixture.allocator.calculate_statistics();
+                            fixture.allocator.set_current_frame_index(round as u32);
+                            let pool = fixture
                                 .pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) })
                                 .unwrap();
-                            rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
-                            rig.destroy_pool(pool);
+                            fixture
+                                .free(fixture.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+                            fixture.destroy_pool(pool);
                         }
                     }
                     for (buffer, _) in held {
-                        rig.destroy_buffer(buffer);
+                        fixture.destroy_buffer(buffer);
                     }
                 });
             }
@@ -79,53 +80,54 @@ fn churn() {
 /// If two threads find the vector full, only one of them grows it.
 #[test]
 fn one_thread_grows_for_all() {
-    on_every_gpu(|rig| {
-        rig.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
+    on_every_gpu(|fixture| {
+        fixture.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
         let barrier = Barrier::new(4);
         let pieces: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {
                         barrier.wait();
-                        rig.memory(KIB, 1, &in_type(0)).unwrap()
+                        fixture.memory(KIB, 1, &in_type(0)).unwrap()
                     })
                 })
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        assert_eq!(rig.gpu.live().memories, 1);
-        rig.free_all(pieces);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+        assert_eq!(fixture.gpu.live().memories, 1);
+        fixture.free_all(pieces);
     });
 }
 
 #[test]
 fn a_slow_driver_holds_up_only_who_needs_it() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let eighth = rig.block_size(0) / 8;
-        let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
-        let work = || (0..ROUNDS).for_each(|_| rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()));
+        let fixture = Fixture::new(profile);
+        let eighth = fixture.block_size(0) / 8;
+        let kept = fixture.memory(KIB, 1, &in_type(0)).unwrap();
+        let work = || (0..ROUNDS).for_each(|_| fixture.free(fixture.memory(KIB, 1, &in_type(0)).unwrap()));
         let grown = std::sync::Mutex::new(None);
-        let grow = || *grown.lock().unwrap() = Some(rig.memory(eighth, 1, &in_type(0)).unwrap());
-        rig.while_in("vkAllocateMemory", grow, work);
-        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        rig.free_all(grown.into_inner().unwrap());
+        let grow = || *grown.lock().unwrap() = Some(fixture.memory(eighth, 1, &in_type(0)).unwrap());
+        fixture.while_in("vkAllocateMemory", grow, work);
+        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+        fixture.free_all(grown.into_inner().unwrap());
 
         // Dedicated allocations do not block other threads either.
         let own = in_type_with(0, Flags::DEDICATED_MEMORY);
-        rig.while_in("vkAllocateMemory", || rig.free(rig.memory(KIB, 1, &own).unwrap()), work);
-        rig.free(kept);
+        fixture.while_in("vkAllocateMemory", || fixture.free(fixture.memory(KIB, 1, &own).unwrap()), work);
+        fixture.free(kept);
     });
 }
 
 #[test]
 fn who_may_not_grow_does_not_wait() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let grow = || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+        let fixture = Fixture::new(profile);
+        let grow = || fixture.free(fixture.memory(KIB, 1, &in_type(0)).unwrap());
         let never = in_type_with(0, Flags::NEVER_ALLOCATE);
-        let error = rig.while_in("vkAllocateMemory", grow, || rig.memory(KIB, 1, &never).unwrap_err());
+        let error =
+            fixture.while_in("vkAllocateMemory", grow, || fixture.memory(KIB, 1, &never).unwrap_err());
         assert!(matches!(error, AllocationError::Full { .. }), "{error:?}");
     });
 }
@@ -133,27 +135,32 @@ fn who_may_not_grow_does_not_wait() {
 #[test]
 fn slow_maps_and_frees_hold_up_nobody() {
     on_profiles(having(fast_profiles), |profile| {
-        let rig = Rig::new(profile);
-        let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
-        let mut kept = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-        let work = || (0..ROUNDS).for_each(|_| rig.free(rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
+        let fixture = Fixture::new(profile);
+        let memory_type = fixture.types_with(HOST_VISIBLE, PROTECTED)[0];
+        let mut kept = fixture.memory(KIB, 1, &in_type(memory_type)).unwrap();
+        let work =
+            || (0..ROUNDS).for_each(|_| fixture.free(fixture.memory(KIB, 1, &in_type(memory_type)).unwrap()));
 
-        rig.while_in("vkMapMemory", || drop(rig.allocator.map(&mut kept).unwrap()), work);
+        fixture.while_in("vkMapMemory", || drop(fixture.allocator.map(&mut kept).unwrap()), work);
         let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
-        let dedicated = rig.memory(KIB, 1, &own).unwrap();
-        rig.while_in("vkFreeMemory", || rig.free(dedicated), work);
+        let dedicated = fixture.memory(KIB, 1, &own).unwrap();
+        fixture.while_in("vkFreeMemory", || fixture.free(dedicated), work);
 
         // While an empty block is being freed, another block can be mapped.
         let info =
             PoolCreateInfo { block_size: MIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(memory_type) };
-        let pool = rig.pool(&info).unwrap();
+        let pool = fixture.pool(&info).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
-        let first = rig.memory(MIB, 1, &in_pool).unwrap();
-        let mut other = rig.memory(MIB, 1, &in_pool).unwrap();
+        let first = fixture.memory(MIB, 1, &in_pool).unwrap();
+        let mut other = fixture.memory(MIB, 1, &in_pool).unwrap();
         assert_ne!(first.memory(), other.memory());
-        rig.while_in("vkFreeMemory", || rig.free(first), || drop(rig.allocator.map(&mut other).unwrap()));
-        rig.free_all([kept, other]);
-        rig.destroy_pool(pool);
+        fixture.while_in(
+            "vkFreeMemory",
+            || fixture.free(first),
+            || drop(fixture.allocator.map(&mut other).unwrap()),
+        );
+        fixture.free_all([kept, other]);
+        fixture.destroy_pool(pool);
     });
 }
 
@@ -165,7 +172,7 @@ fn the_budget_holds_for_all_threads_together() {
             let gpu = Gpu::new(profile);
             let limits = vec![10 * MIB; profile.heaps.len()];
             let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
-            let rig = Rig::with(gpu, &options);
+            let fixture = Fixture::with(gpu, &options);
             let barrier = Barrier::new(4);
             let own = in_type_with(0, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
             // 80 % of 10 MiB hold two of these.
@@ -174,14 +181,14 @@ fn the_budget_holds_for_all_threads_together() {
                     .map(|_| {
                         scope.spawn(|| {
                             barrier.wait();
-                            rig.memory(3 * MIB, 1, &own).ok()
+                            fixture.memory(3 * MIB, 1, &own).ok()
                         })
                     })
                     .collect();
                 threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
             });
             assert_eq!(held.len(), 2, "round {round}");
-            rig.free_all(held);
+            fixture.free_all(held);
         }
     });
 }
@@ -189,18 +196,18 @@ fn the_budget_holds_for_all_threads_together() {
 /// Concurrent trims, maps and frees: no memory is unmapped while it is in use or after it was freed.
 #[test]
 fn trim_against_mapping_and_freeing() {
-    on_every_gpu(|rig| {
-        let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
+    on_every_gpu(|fixture| {
+        let memory_type = fixture.types_with(HOST_VISIBLE, PROTECTED)[0];
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Acquire) {
-                    rig.allocator.trim();
+                    fixture.allocator.trim();
                 }
             });
             let workers: Vec<_> = (0..3_u8)
                 .map(|stamp| {
-                    let rig = &rig;
+                    let fixture = &fixture;
                     scope.spawn(move || {
                         for round in 0..300 {
                             let flags = match (round + i32::from(stamp)) % 3 {
@@ -208,13 +215,13 @@ fn trim_against_mapping_and_freeing() {
                                 1 => Flags::MAPPED,
                                 _ => Flags::DEDICATED_MEMORY,
                             };
-                            let mut it = rig.memory(256, 64, &in_type_with(memory_type, flags)).unwrap();
+                            let mut it = fixture.memory(256, 64, &in_type_with(memory_type, flags)).unwrap();
                             let bytes = [stamp; 256];
-                            rig.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
+                            fixture.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
                             let mut back = [0; 256];
-                            rig.allocator.copy_from_allocation(&it, 0, &mut back).unwrap();
+                            fixture.allocator.copy_from_allocation(&it, 0, &mut back).unwrap();
                             assert_eq!(back, bytes);
-                            rig.free(it);
+                            fixture.free(it);
                         }
                     })
                 })
@@ -231,28 +238,28 @@ fn trim_against_mapping_and_freeing() {
 fn a_block_that_came_too_late_goes_back() {
     on_profiles(having(fast_profiles), |profile| {
         for (empty_blocks_kept, left) in [(0, 1), (1, 2)] {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let info = PoolCreateInfo { block_size: MIB, empty_blocks_kept, ..PoolCreateInfo::new(0) };
-            let pool = rig.pool(&info).unwrap();
+            let pool = fixture.pool(&info).unwrap();
             let lowest = AllocationCreateInfo {
                 flags: Flags::STRATEGY_MIN_OFFSET,
                 ..AllocationCreateInfo::in_pool(&pool)
             };
-            let large = rig.memory(768 * KIB, 1, &lowest).unwrap();
-            let small = rig.memory(256 * KIB, 1, &lowest).unwrap();
+            let large = fixture.memory(768 * KIB, 1, &lowest).unwrap();
+            let small = fixture.memory(256 * KIB, 1, &lowest).unwrap();
             let late = std::sync::Mutex::new(None);
-            let grow = || *late.lock().unwrap() = Some(rig.memory(512 * KIB, 1, &lowest).unwrap());
-            rig.while_in("vkAllocateMemory", grow, || rig.free(large));
+            let grow = || *late.lock().unwrap() = Some(fixture.memory(512 * KIB, 1, &lowest).unwrap());
+            fixture.while_in("vkAllocateMemory", grow, || fixture.free(large));
             let late = late.into_inner().unwrap().unwrap();
             assert_eq!(
                 late.memory(),
                 small.memory(),
                 "there was room in the old block when the new one came"
             );
-            assert_eq!(rig.gpu.live().memories, left, "{empty_blocks_kept} empty blocks kept");
-            rig.validate();
-            rig.free_all([late, small]);
-            rig.destroy_pool(pool);
+            assert_eq!(fixture.gpu.live().memories, left, "{empty_blocks_kept} empty blocks kept");
+            fixture.validate();
+            fixture.free_all([late, small]);
+            fixture.destroy_pool(pool);
         }
     });
 }

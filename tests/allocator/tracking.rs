@@ -11,12 +11,12 @@ use sublet::{
 
 use crate::common::*;
 
-fn rig(tracking: Tracking) -> Held<Rig> {
+fn fixture(tracking: Tracking) -> Held<Fixture> {
     let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { tracking, ..create_info(&gpu) };
     // SAFETY: a fixture keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
-    hold(Rig { allocator, gpu })
+    hold(Fixture { allocator, gpu })
 }
 
 fn line(caller: Option<&Location<'_>>) -> u32 {
@@ -30,13 +30,13 @@ const REQUIREMENTS: vk::MemoryRequirements =
 
 #[test]
 fn nothing_is_tracked_unless_asked_for() {
-    let rig = rig(Tracking::empty());
+    let fixture = fixture(Tracking::empty());
     let info = AllocationCreateInfo { user_data: 5, name: Some("named"), ..Default::default() };
-    let mut held = rig.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
-    rig.allocator.set_allocation_user_data(&mut held, 6).unwrap();
-    let info = rig.allocator.allocation_info(&held).unwrap();
+    let mut held = fixture.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
+    fixture.allocator.set_allocation_user_data(&mut held, 6).unwrap();
+    let info = fixture.allocator.allocation_info(&held).unwrap();
     assert_eq!((info.user_data, info.caller), (6, None));
-    let leaks = rig.release().allocator.destroy();
+    let leaks = fixture.release().allocator.destroy();
     assert_eq!((leaks[0].user_data, leaks[0].caller), (None, None));
     assert_eq!(leaks[0].to_string(), "\"named\": UNKNOWN, 1024 bytes at 0, memory type 0");
 }
@@ -44,51 +44,51 @@ fn nothing_is_tracked_unless_asked_for() {
 /// Every function that allocates records its caller, not a location in the library.
 #[test]
 fn callers_are_those_of_the_program() {
-    let rig = rig(Tracking::CALLER);
-    let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+    let fixture = fixture(Tracking::CALLER);
+    let pool = fixture.pool(&PoolCreateInfo::new(0)).unwrap();
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
     let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
     let usage = vk::BufferUsageFlags::TRANSFER_DST;
     let buffer_info = vk::BufferCreateInfo::default().size(100).usage(usage);
     let image_info = square(8, vk::ImageUsageFlags::SAMPLED);
-    let device = rig.gpu.device();
+    let device = fixture.gpu.device();
     let mut expected: Vec<(u32, Allocation)> = Vec::new();
     let (from_pool, some) = (AllocationCreateInfo::in_pool(&pool), AllocationCreateInfo::default());
 
-    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &some).unwrap()));
-    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &own).unwrap()));
-    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &from_pool).unwrap()));
-    let mut pages = rig.allocator.allocate_memory_pages(&[REQUIREMENTS; 2], &[some]).unwrap();
+    expected.push((line!(), fixture.allocator.allocate_memory(&REQUIREMENTS, &some).unwrap()));
+    expected.push((line!(), fixture.allocator.allocate_memory(&REQUIREMENTS, &own).unwrap()));
+    expected.push((line!(), fixture.allocator.allocate_memory(&REQUIREMENTS, &from_pool).unwrap()));
+    let mut pages = fixture.allocator.allocate_memory_pages(&[REQUIREMENTS; 2], &[some]).unwrap();
     expected.push((line!() - 1, pages.pop().unwrap()));
     expected.push((line!() - 2, pages.pop().unwrap()));
     // SAFETY: the create-info is valid.
-    let buffer = unsafe { rig.allocator.create_buffer(&buffer_info, &auto) }.unwrap();
+    let buffer = unsafe { fixture.allocator.create_buffer(&buffer_info, &auto) }.unwrap();
     expected.push((line!() - 1, buffer.1));
     // SAFETY: the create-info is valid.
-    let image = unsafe { rig.allocator.create_image(&image_info, &auto) }.unwrap();
+    let image = unsafe { fixture.allocator.create_image(&image_info, &auto) }.unwrap();
     expected.push((line!() - 1, image.1));
     let none = MemoryAllocateNext::default();
     // SAFETY: the create-info is valid.
-    let alone = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &auto, none) }.unwrap();
+    let alone = unsafe { fixture.allocator.create_dedicated_buffer(&buffer_info, &auto, none) }.unwrap();
     expected.push((line!() - 1, alone.1));
     // SAFETY: the create-info is valid.
-    let alone_image = unsafe { rig.allocator.create_dedicated_image(&image_info, &auto, none) }.unwrap();
+    let alone_image = unsafe { fixture.allocator.create_dedicated_image(&image_info, &auto, none) }.unwrap();
     expected.push((line!() - 1, alone_image.1));
     // SAFETY: the create-info is valid.
     let unbound = unsafe { device.create_buffer(&buffer_info, None) }.unwrap();
     // SAFETY: the buffer is live.
-    let memory = unsafe { rig.allocator.allocate_memory_for_buffer(unbound, &some) }.unwrap();
+    let memory = unsafe { fixture.allocator.allocate_memory_for_buffer(unbound, &some) }.unwrap();
     expected.push((line!() - 1, memory));
     // SAFETY: the create-info is valid.
     let unbound_image = unsafe { device.create_image(&image_info, None) }.unwrap();
     // SAFETY: the image is live.
-    let memory = unsafe { rig.allocator.allocate_memory_for_image(unbound_image, &some) }.unwrap();
+    let memory = unsafe { fixture.allocator.allocate_memory_for_image(unbound_image, &some) }.unwrap();
     expected.push((line!() - 1, memory));
 
-    let map = rig.allocator.memory_map();
+    let map = fixture.allocator.memory_map();
     assert_eq!(map.allocations().count(), expected.len());
     for (expected, allocation) in &expected {
-        assert_eq!(line(rig.allocator.allocation_info(allocation).unwrap().caller), *expected);
+        assert_eq!(line(fixture.allocator.allocation_info(allocation).unwrap().caller), *expected);
         let shown = map.allocations().find(|it| it.id == allocation.id()).unwrap();
         assert_eq!((line(shown.caller), shown.user_data), (*expected, None));
     }
@@ -104,24 +104,24 @@ fn callers_are_those_of_the_program() {
     unsafe { device.destroy_buffer(alone.0, None) };
     // SAFETY: as above.
     unsafe { device.destroy_image(alone_image.0, None) };
-    rig.free_all(expected.into_iter().map(|(_, allocation)| allocation));
-    rig.destroy_pool(pool);
+    fixture.free_all(expected.into_iter().map(|(_, allocation)| allocation));
+    fixture.destroy_pool(pool);
 }
 
 /// The caller of an arena's pages is the one that created the arena, not the one whose write needs a page.
 #[test]
 fn buffers_for_uploads_are_of_who_made_the_arena() {
-    let rig = rig(Tracking::CALLER);
+    let fixture = fixture(Tracking::CALLER);
     let info = UploadArenaCreateInfo { page_size: 4096, pages_per_block: 1, ..Default::default() };
     // SAFETY: the usages need no feature, and nothing is submitted.
-    let mut arena = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap();
+    let mut arena = unsafe { UploadArena::new(&fixture.allocator, &info) }.unwrap();
     let of_arena = line!() - 1;
     for _ in 0..3 {
         arena.write(&[7; 4096], 1).unwrap();
     }
     // Larger than a page.
     arena.write(&[7; 9000], 1).unwrap();
-    let map = rig.allocator.memory_map();
+    let map = fixture.allocator.memory_map();
     let callers: Vec<u32> = map.allocations().map(|it| line(it.caller)).collect();
     assert_eq!(callers, [of_arena; 4]);
     // SAFETY: nothing was submitted.
@@ -130,26 +130,26 @@ fn buffers_for_uploads_are_of_who_made_the_arena() {
 
 /// A helper of the program with `#[track_caller]` passes its caller on.
 #[track_caller]
-fn wrapped(rig: &Rig) -> Allocation {
-    rig.allocator.allocate_memory(&REQUIREMENTS, &AllocationCreateInfo::default()).unwrap()
+fn wrapped(fixture: &Fixture) -> Allocation {
+    fixture.allocator.allocate_memory(&REQUIREMENTS, &AllocationCreateInfo::default()).unwrap()
 }
 
 #[test]
 fn leaks_say_what_is_known_of_them() {
     for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
-        let rig = rig(Tracking::all());
+        let fixture = fixture(Tracking::all());
         let info = AllocationCreateInfo { name: Some("kept"), user_data: 7, flags, ..Default::default() };
-        let mut kept = rig.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
-        let _other = wrapped(&rig);
+        let mut kept = fixture.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
+        let _other = wrapped(&fixture);
         let other = line!() - 1;
-        rig.allocator.set_allocation_user_data(&mut kept, 0xabcd).unwrap();
+        fixture.allocator.set_allocation_user_data(&mut kept, 0xabcd).unwrap();
         assert_eq!(kept.user_data(), 0xabcd);
-        rig.allocator.set_allocation_name(&kept, None).unwrap();
-        rig.allocator.set_allocation_name(&kept, Some("renamed")).unwrap();
-        let freed = wrapped(&rig);
-        rig.free(freed);
-        rig.allocator.validate();
-        let mut leaks = rig.release().allocator.destroy();
+        fixture.allocator.set_allocation_name(&kept, None).unwrap();
+        fixture.allocator.set_allocation_name(&kept, Some("renamed")).unwrap();
+        let freed = wrapped(&fixture);
+        fixture.free(freed);
+        fixture.allocator.validate();
+        let mut leaks = fixture.release().allocator.destroy();
         leaks.sort_by_key(|leak| leak.user_data);
         let [second, first] = leaks.as_slice() else { panic!("{leaks:?}") };
         let told = |leak: &Leak| (leak.name.clone(), leak.user_data, line(leak.caller));
@@ -164,7 +164,7 @@ fn leaks_say_what_is_known_of_them() {
 #[test]
 fn user_data_of_others_is_not_changed() {
     for tracking in [Tracking::empty(), Tracking::USER_DATA] {
-        let (one, another) = (rig(tracking), rig(tracking));
+        let (one, another) = (fixture(tracking), fixture(tracking));
         let mut held = one.memory(100, 1, &AllocationCreateInfo::default()).unwrap();
         let refused = another.allocator.set_allocation_user_data(&mut held, 1);
         assert_eq!(refused, Err(ForeignHandle::Allocation));
@@ -176,15 +176,15 @@ fn user_data_of_others_is_not_changed() {
 /// An annotation ends with its allocation, and the next allocation at that place has its own.
 #[test]
 fn records_end_with_their_allocations() {
-    let rig = rig(Tracking::all());
+    let fixture = fixture(Tracking::all());
     for round in 0..100 {
         let info = AllocationCreateInfo { user_data: round, ..Default::default() };
-        let held = rig.memory(100, 1, &info).unwrap();
-        let map = rig.allocator.memory_map();
+        let held = fixture.memory(100, 1, &info).unwrap();
+        let map = fixture.allocator.memory_map();
         let shown: Vec<_> = map.allocations().map(|it| it.user_data).collect();
         assert_eq!(shown, [Some(round)]);
-        rig.free(held);
-        rig.allocator.validate();
+        fixture.free(held);
+        fixture.allocator.validate();
     }
 }
 
@@ -192,19 +192,19 @@ fn records_end_with_their_allocations() {
 #[test]
 fn moves_have_user_data() {
     for tracking in [Tracking::empty(), Tracking::USER_DATA] {
-        let rig = rig(tracking);
-        let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+        let fixture = fixture(tracking);
+        let pool = fixture.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
         let memory = |size, user_data| {
             let info = AllocationCreateInfo { user_data, ..AllocationCreateInfo::in_pool(&pool) };
-            rig.memory(size, 256, &info).unwrap()
+            fixture.memory(size, 256, &info).unwrap()
         };
         let [kept, freed] = [memory(512 * KIB, 1), memory(512 * KIB, 2)];
         let mut moved = [memory(64 * KIB, 7), memory(64 * KIB, 8)];
         assert_ne!(moved[0].memory(), kept.memory());
-        rig.allocator.set_allocation_user_data(&mut moved[1], 9).unwrap();
-        rig.free(freed);
+        fixture.allocator.set_allocation_user_data(&mut moved[1], 9).unwrap();
+        fixture.free(freed);
         let info = sublet::DefragmentationInfo { pools: &[&pool], ..Default::default() };
-        let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+        let mut defragmentation = fixture.allocator.begin_defragmentation(&info).unwrap();
         let pass = defragmentation.begin_pass().unwrap();
         let mut told: Vec<_> = pass.moves().iter().map(|planned| planned.user_data()).collect();
         told.sort_unstable();
@@ -212,8 +212,8 @@ fn moves_have_user_data() {
         assert_eq!(told, if is_kept { [Some(7), Some(9)] } else { [None, None] });
         drop(pass);
         defragmentation.end();
-        rig.free_all([kept]);
-        rig.free_all(moved);
-        rig.destroy_pool(pool);
+        fixture.free_all([kept]);
+        fixture.free_all(moved);
+        fixture.destroy_pool(pool);
     }
 }

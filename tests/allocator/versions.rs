@@ -14,34 +14,34 @@ use sublet::{
 use crate::common::*;
 
 /// Calls most functions of the allocator once.
-fn exercise(rig: &Rig) {
+fn exercise(fixture: &Fixture) {
     let staging = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM | Flags::MAPPED);
-    let mut upload = rig.buffer(1000, vk::BufferUsageFlags::TRANSFER_SRC, &staging).unwrap();
-    rig.allocator.copy_to_allocation(b"hello", &mut upload.1, 100).unwrap();
+    let mut upload = fixture.buffer(1000, vk::BufferUsageFlags::TRANSFER_SRC, &staging).unwrap();
+    fixture.allocator.copy_to_allocation(b"hello", &mut upload.1, 100).unwrap();
     let mut back = [0; 5];
-    rig.allocator.copy_from_allocation(&upload.1, 100, &mut back).unwrap();
+    fixture.allocator.copy_from_allocation(&upload.1, 100, &mut back).unwrap();
     assert_eq!(&back, b"hello");
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    let image = rig.image(&square(64, vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
+    let image = fixture.image(&square(64, vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
     let own = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
-    let dedicated = rig.image(&square(64, vk::ImageUsageFlags::COLOR_ATTACHMENT), &own).unwrap();
+    let dedicated = fixture.image(&square(64, vk::ImageUsageFlags::COLOR_ATTACHMENT), &own).unwrap();
     assert!(dedicated.1.is_dedicated());
     let info = PoolCreateInfo { block_size: MIB, min_block_count: 1, ..PoolCreateInfo::new(0) };
-    let pool = rig.pool(&info).unwrap();
-    let pooled = rig.memory(KIB, 256, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+    let pool = fixture.pool(&info).unwrap();
+    let pooled = fixture.memory(KIB, 256, &AllocationCreateInfo::in_pool(&pool)).unwrap();
     let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
     // SAFETY: the create-info is valid.
-    unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&info, &auto) }.unwrap();
-    rig.allocator.set_current_frame_index(1);
-    for budget in rig.allocator.heap_budgets() {
+    unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&info, &auto) }.unwrap();
+    fixture.allocator.set_current_frame_index(1);
+    for budget in fixture.allocator.heap_budgets() {
         assert!(budget.usage >= budget.statistics.block_bytes, "{budget:?}");
     }
-    rig.validate();
-    rig.free(pooled);
-    rig.destroy_pool(pool);
-    rig.destroy_buffer(upload);
-    rig.destroy_image(image);
-    rig.destroy_image(dedicated);
+    fixture.validate();
+    fixture.free(pooled);
+    fixture.destroy_pool(pool);
+    fixture.destroy_buffer(upload);
+    fixture.destroy_image(image);
+    fixture.destroy_image(dedicated);
 }
 
 fn versions(test: impl Fn(&'static Profile, u32)) {
@@ -55,8 +55,8 @@ fn versions(test: impl Fn(&'static Profile, u32)) {
 /// Exercises an allocator made from this create-info.
 fn works(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
     let allocator = new_allocator(info).unwrap();
-    let rig = hold(Rig { allocator, gpu });
-    exercise(&rig);
+    let fixture = hold(Fixture { allocator, gpu });
+    exercise(&fixture);
 }
 
 #[test]
@@ -87,21 +87,21 @@ fn only_what_is_enabled_is_called() {
             let flags = if with_flags { enabled(&gpu) } else { AllocatorCreateFlags::empty() };
             let info = AllocatorCreateInfo { flags, ..create_info(&gpu) };
             let allocator = new_allocator(&info).unwrap();
-            let rig = hold(Rig { allocator, gpu });
-            rig.gpu.reset_calls();
-            exercise(&rig);
+            let fixture = hold(Fixture { allocator, gpu });
+            fixture.gpu.reset_calls();
+            exercise(&fixture);
             let minor = vk::api_version_minor(version).min(vk::api_version_minor(profile.api_version).max(
                 // The simulated device has the version of its builder.
-                vk::api_version_minor(rig.gpu.api_version()),
+                vk::api_version_minor(fixture.gpu.api_version()),
             ));
             let has = |core, flag| minor >= core || flags.contains(flag);
             let second = has(1, AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION);
-            assert_eq!(rig.gpu.calls("vkGetBufferMemoryRequirements2") > 0, second);
-            assert_eq!(rig.gpu.calls("vkGetBufferMemoryRequirements") > 0, !second);
+            assert_eq!(fixture.gpu.calls("vkGetBufferMemoryRequirements2") > 0, second);
+            assert_eq!(fixture.gpu.calls("vkGetBufferMemoryRequirements") > 0, !second);
             let fourth = has(3, AllocatorCreateFlags::KHR_MAINTENANCE4);
-            assert_eq!(rig.gpu.calls("vkGetDeviceBufferMemoryRequirements") > 0, fourth);
+            assert_eq!(fixture.gpu.calls("vkGetDeviceBufferMemoryRequirements") > 0, fourth);
             let budget = flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
-            assert_eq!(rig.gpu.calls("vkGetPhysicalDeviceMemoryProperties2") > 0, budget);
+            assert_eq!(fixture.gpu.calls("vkGetPhysicalDeviceMemoryProperties2") > 0, budget);
         }
     });
 }
@@ -254,15 +254,15 @@ fn a_device_older_than_its_instance() {
     let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
     let allocator = new_allocator(&info).unwrap();
     assert!(HOOKED.load(Ordering::Relaxed));
-    let rig = hold(Rig { allocator, gpu });
-    rig.gpu.reset_calls();
-    exercise(&rig);
+    let fixture = hold(Fixture { allocator, gpu });
+    fixture.gpu.reset_calls();
+    exercise(&fixture);
     for name in [
         "vkGetBufferMemoryRequirements2",
         "vkGetImageMemoryRequirements2",
         "vkGetDeviceBufferMemoryRequirements",
     ] {
-        assert_eq!(rig.gpu.calls(name), 0, "{name}");
+        assert_eq!(fixture.gpu.calls(name), 0, "{name}");
     }
 }
 
@@ -314,23 +314,23 @@ fn binding_with_a_chain_needs_the_version_or_the_flag() {
                 _ => builder.build(),
             };
             let flags = if has_flag { enabled(&gpu) | flag } else { enabled(&gpu) - flag };
-            let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+            let fixture = Fixture::with(gpu, &Options { flags: Some(flags), ..Options::default() });
             let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
-            let buffer = rig.buffer(1000, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
-            let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
+            let buffer = fixture.buffer(1000, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
+            let image = fixture.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
             let group = vk::BindBufferMemoryDeviceGroupInfo::default();
             let next = std::ptr::from_ref(&group).cast();
             // SAFETY: the memory was allocated for the buffer, the buffer is not bound, and the chain is valid.
-            let bound = unsafe { rig.allocator.bind_buffer_memory2(&buffer.1, 0, buffer.0, next) };
+            let bound = unsafe { fixture.allocator.bind_buffer_memory2(&buffer.1, 0, buffer.0, next) };
             let group = vk::BindImageMemoryDeviceGroupInfo::default();
             let next = std::ptr::from_ref(&group).cast();
             // SAFETY: as above, for the image.
-            let image_bound = unsafe { rig.allocator.bind_image_memory2(&image.1, 0, image.0, next) };
+            let image_bound = unsafe { fixture.allocator.bind_image_memory2(&image.1, 0, image.0, next) };
             assert_eq!((bound.is_ok(), image_bound.is_ok()), (binds, binds), "{version:#x}, {has_flag}");
-            assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), u64::from(binds));
-            assert_eq!(rig.gpu.calls("vkBindImageMemory2"), u64::from(binds));
-            rig.destroy_buffer(buffer);
-            rig.destroy_image(image);
+            assert_eq!(fixture.gpu.calls("vkBindBufferMemory2"), u64::from(binds));
+            assert_eq!(fixture.gpu.calls("vkBindImageMemory2"), u64::from(binds));
+            fixture.destroy_buffer(buffer);
+            fixture.destroy_image(image);
         }
     });
 }

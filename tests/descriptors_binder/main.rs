@@ -10,9 +10,9 @@ mod buffers;
 mod calls;
 mod errors;
 mod faults;
+mod fixture;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
 mod held;
-mod kit;
 mod layouts;
 mod model;

@@ -10,8 +10,8 @@ use sublet::descriptor::{
 };
 use sublet::retire::{Clock, Ticket};
 
+use super::fixture::{BUFFER_SIZE, Fixture, Shape, TestBinder, commit, dynamic, sets, without_templates};
 use super::held::Held;
-use super::kit::{BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, without_templates};
 
 const POINTS: [BindPoint; 2] = [BindPoint::Graphics, BindPoint::Compute];
 const OFFSET: u64 = 256;
@@ -52,10 +52,10 @@ struct World {
     points: [Point; 2],
     commands: vk::CommandBuffer,
     // The last field, so that it is dropped last.
-    kit: Held<Kit>,
+    fixture: Held<Fixture>,
 }
 
-fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
+fn make_sets(fixture: &Fixture, rng: &mut Rng) -> Vec<Set> {
     let mut sets = Vec::new();
     for id in 0..6 {
         let mut shapes = Vec::new();
@@ -63,19 +63,19 @@ fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
         for at in 0..rng.u32(1..4) {
             // Few bindings are dynamic, because a pipeline layout allows only eight.
             let kind = [K::StorageBuffer, K::UniformBuffer, K::UniformBufferDynamic][rng.usize(..3)];
-            let may_be_dynamic = id != PUSHED && at == 0 && kit.device.model() == BindingModel::Sets;
+            let may_be_dynamic = id != PUSHED && at == 0 && fixture.device.model() == BindingModel::Sets;
             let kind =
                 if kind == K::UniformBufferDynamic && !may_be_dynamic { K::UniformBuffer } else { kind };
             shapes.push((number, kind, rng.u32(1..if may_be_dynamic { 3 } else { 5 })));
             number += rng.u32(1..4);
         }
-        let layout = if id == PUSHED { kit.push_layout(&shapes) } else { kit.set_layout(&shapes) };
+        let layout = if id == PUSHED { fixture.push_layout(&shapes) } else { fixture.set_layout(&shapes) };
         sets.push(Set { id, layout, shapes });
     }
     sets
 }
 
-fn make_pipelines(kit: &Kit, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
+fn make_pipelines(fixture: &Fixture, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
     (0..6)
         .map(|_| {
             let mut chosen: Vec<Set> =
@@ -88,19 +88,19 @@ fn make_pipelines(kit: &Kit, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
             let range =
                 vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 };
             let ranges = if rng.u32(..4) == 0 { vec![range] } else { vec![] };
-            Pipeline { info: kit.pipeline_with(&layouts, &ranges), sets: chosen }
+            Pipeline { info: fixture.pipeline_with(&layouts, &ranges), sets: chosen }
         })
         .collect()
 }
 
 impl World {
-    fn new(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64) -> Self {
+    fn new(fixture: Held<Fixture>, info: &BinderCreateInfo<'_>, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let sets = make_sets(&kit, &mut rng);
-        let pipelines = make_pipelines(&kit, &mut rng, &sets);
-        let buffers = kit.buffers::<4>().to_vec();
-        let (binder, commands) = (kit.binder_with(info), kit.commands());
-        Self { kit, binder, rng, pipelines, buffers, points: Default::default(), commands }
+        let sets = make_sets(&fixture, &mut rng);
+        let pipelines = make_pipelines(&fixture, &mut rng, &sets);
+        let buffers = fixture.buffers::<4>().to_vec();
+        let (binder, commands) = (fixture.binder_with(info), fixture.commands());
+        Self { fixture, binder, rng, pipelines, buffers, points: Default::default(), commands }
     }
 
     fn set_layout(&mut self, at: usize) {
@@ -130,8 +130,8 @@ impl World {
             let buffer = self.buffers[self.rng.usize(..self.buffers.len())];
             let offset = self.rng.u64(..4) * OFFSET;
             descriptors.push(match kind {
-                K::StorageBuffer => self.kit.storage(buffer, offset),
-                K::UniformBuffer => self.kit.uniform(buffer, offset),
+                K::StorageBuffer => self.fixture.storage(buffer, offset),
+                K::UniformBuffer => self.fixture.uniform(buffer, offset),
                 _ => dynamic(buffer, offset),
             });
             self.points[at].staged.insert((set, binding, element), (buffer, offset));
@@ -157,11 +157,11 @@ impl World {
                 let is_dynamic = shapes.contains(&(binding, K::UniformBufferDynamic, 1))
                     || shapes.contains(&(binding, K::UniformBufferDynamic, 2));
                 let dynamic = point.dynamic.get(place).filter(|_| is_dynamic).copied().unwrap_or(0);
-                (*place, self.kit.content(buffer, offset + dynamic))
+                (*place, self.fixture.content(buffer, offset + dynamic))
             });
-            self.kit.dispatch(self.commands, info, content);
+            self.fixture.dispatch(self.commands, info, content);
         }
-        if self.kit.device.model() == BindingModel::Buffer {
+        if self.fixture.device.model() == BindingModel::Buffer {
             return;
         }
         for (set, Set { id, shapes, .. }) in (0..).zip(sets) {
@@ -183,7 +183,7 @@ impl World {
                     if *id == PUSHED && expected.is_none() {
                         continue;
                     }
-                    let seen = self.kit.seen(self.commands, POINTS[at], info, place);
+                    let seen = self.fixture.seen(self.commands, POINTS[at], info, place);
                     assert_eq!(seen, expected, "{:?} {place:?} {kind:?}", POINTS[at]);
                 }
             }
@@ -196,14 +196,14 @@ impl World {
     }
 }
 
-fn play(kit: Held<Kit>, seed: u64, steps: u32) {
-    play_with(kit, &BinderCreateInfo::default(), seed, steps);
+fn play(fixture: Held<Fixture>, seed: u64, steps: u32) {
+    play_with(fixture, &BinderCreateInfo::default(), seed, steps);
 }
 
-fn play_with(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
-    let mut world = World::new(kit, info, seed);
+fn play_with(fixture: Held<Fixture>, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
+    let mut world = World::new(fixture, info, seed);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut value = 0;
     for _ in 0..steps {
         let at = world.rng.usize(..2);
@@ -212,42 +212,42 @@ fn play_with(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64, steps: u32)
             5..=24 => world.stage(at),
             25 => {
                 // The same recording continues in another command buffer.
-                world.kit.run(world.commands);
-                world.commands = world.kit.commands();
+                world.fixture.run(world.commands);
+                world.commands = world.fixture.commands();
                 world.binder.begin();
             }
             26 => {
-                let ticket: Ticket = clock.open(lane);
+                let ticket: Ticket = clock.open(timeline);
                 world.binder.flush(ticket).unwrap();
-                world.kit.run(world.commands);
+                world.fixture.run(world.commands);
                 value += 1;
                 clock.submit(ticket, value).unwrap();
-                clock.completed(lane, value);
+                clock.completed(timeline, value);
                 world.binder.collect(&clock).unwrap();
-                world.commands = world.kit.commands();
+                world.commands = world.fixture.commands();
             }
             27 if world.rng.u32(..4) == 0 => world.forget(),
             _ => {
-                commit(&world.kit, &mut world.binder, world.commands, POINTS[at]);
+                commit(&world.fixture, &mut world.binder, world.commands, POINTS[at]);
                 world.check(at);
             }
         }
         world.binder.validate();
     }
-    world.kit.run(world.commands);
+    world.fixture.run(world.commands);
 }
 
 #[test]
 fn at_each_draw_and_dispatch_the_device_sees_what_is_staged() {
     for seed in 0..12 {
-        play(Kit::with_sets(), seed, 400);
+        play(Fixture::with_sets(), seed, 400);
     }
 }
 
 #[test]
 fn without_templates_it_sees_the_same() {
     for seed in 100..106 {
-        play(Kit::new(without_templates().build(), BindingModel::Sets), seed, 300);
+        play(Fixture::new(without_templates().build(), BindingModel::Sets), seed, 300);
     }
 }
 
@@ -256,7 +256,7 @@ fn in_descriptor_buffers_it_sees_the_same() {
     for (seed, name) in (200..).zip(["nvidia-h200", "amd-rx-6700-xt", "amd-rx-6800-windows"]) {
         for (seed, page_size) in [(seed, 256 << 10), (seed + 100, 16 << 10)] {
             let info = BinderCreateInfo { page_size, ..Default::default() };
-            play_with(Kit::with_buffers(name), &info, seed, 400);
+            play_with(Fixture::with_buffers(name), &info, seed, 400);
         }
     }
 }
@@ -264,17 +264,17 @@ fn in_descriptor_buffers_it_sees_the_same() {
 #[test]
 fn the_same_program_makes_the_same_calls() {
     let calls = |seed| {
-        let kit = Kit::new(sets().build(), BindingModel::Sets);
-        let mut world = World::new(kit, &BinderCreateInfo::default(), seed);
+        let fixture = Fixture::new(sets().build(), BindingModel::Sets);
+        let mut world = World::new(fixture, &BinderCreateInfo::default(), seed);
         for _ in 0..200 {
             let at = world.rng.usize(..2);
             match world.rng.u32(..8) {
                 0 => world.set_layout(at),
                 1..=5 => world.stage(at),
-                _ => commit(&world.kit, &mut world.binder, world.commands, POINTS[at]),
+                _ => commit(&world.fixture, &mut world.binder, world.commands, POINTS[at]),
             }
         }
-        world.kit.gpu.call_counts()
+        world.fixture.gpu.call_counts()
     };
     assert_eq!(calls(7), calls(7));
 }

@@ -5,7 +5,7 @@ use sublet::descriptor::{
     BindlessHeap, BufferDescriptor, BufferStore, ClassicStore, Descriptor, DescriptorDevice,
     DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorHeap, HeapCreateInfo, HeapStore, SetStore,
 };
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 
@@ -13,18 +13,18 @@ pub use crate::held::{End, Held, hold};
 
 pub const BUFFER_BYTES: u64 = 4_096;
 
-pub struct Rig {
+pub struct Fixture {
     pub device: DescriptorDevice,
     pub allocator: Allocator,
     pub buffer: vk::Buffer,
     pub samplers: Vec<vk::Sampler>,
     memory: Allocation,
     pub clock: Clock,
-    pub lane: LaneId,
+    pub timeline: TimelineId,
     pub gpu: Gpu,
 }
 
-impl Rig {
+impl Fixture {
     pub fn new(profile: &str) -> Held<Self> {
         Self::with(Gpu::new(Profile::by_name(profile).unwrap()), |features| features)
     }
@@ -51,8 +51,8 @@ impl Rig {
         };
         let samplers = (0..4).map(sampler).collect();
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
-        hold(Self { device, allocator, buffer, samplers, memory, clock, lane, gpu })
+        let timeline = clock.add_timeline().unwrap();
+        hold(Self { device, allocator, buffer, samplers, memory, clock, timeline, gpu })
     }
 
     /// Describes 256 bytes of the buffer, starting at 256 times `at`.
@@ -98,7 +98,7 @@ impl Rig {
 
     /// Returns the ticket of a recording that is already done.
     pub fn done(&self) -> Ticket {
-        let ticket = self.clock.open(self.lane);
+        let ticket = self.clock.open(self.timeline);
         self.clock.discard(ticket).unwrap();
         ticket
     }
@@ -116,7 +116,7 @@ impl Rig {
     }
 }
 
-impl End for Rig {
+impl End for Fixture {
     fn end(self) {
         for sampler in self.samplers {
             // SAFETY: the device does not use it any more.

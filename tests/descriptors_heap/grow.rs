@@ -11,8 +11,8 @@ use sublet::retire::{Clock, OtherClock};
 use sublet::sim::{self, DescriptorHeapLimits, Gpu, Kernel, Profile};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
-use crate::common::{Bindless, Held, Rig, hold};
-use crate::native::{dispatch, rig as native_rig, word};
+use crate::common::{Bindless, Fixture, Held, hold};
+use crate::native::{dispatch, fixture as native_rig, word};
 use crate::shader::{POINT, Shader, TYPES, fill};
 
 const NVIDIA: &str = "nvidia-h200";
@@ -28,90 +28,91 @@ fn changing() -> HeapCreateInfo<'static> {
     HeapCreateInfo { arrays: HeapArrays::PerType, growth: HeapGrowth::ChangeLayout, ..growing(TYPES) }
 }
 
-fn classic(rig: &Rig, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicStore>> {
+fn classic(fixture: &Fixture, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicStore>> {
     // SAFETY: the fixture's buffer outlives the heap.
-    let store = unsafe { ClassicStore::new(&rig.device, info, 2, &[rig.uniform(15), rig.storage(15)]) };
+    let store =
+        unsafe { ClassicStore::new(&fixture.device, info, 2, &[fixture.uniform(15), fixture.storage(15)]) };
     hold(DescriptorHeap::new(store.unwrap()))
 }
 
 /// Returns the number of live objects that back stores.
-fn parts(rig: &Rig) -> u64 {
-    let live = rig.gpu.live();
+fn parts(fixture: &Fixture) -> u64 {
+    let live = fixture.gpu.live();
     live.buffers + live.descriptor_pools
 }
 
 /// A frame with the smaller heap is in flight while the larger one is created, written and bound.
 fn frames_in_flight<S: HeapStore>(
-    rig: &Rig,
+    fixture: &Fixture,
     heap: &DescriptorHeap<S>,
     layout: impl Fn(&S) -> (vk::DescriptorSetLayout, vk::PipelineCreateFlags),
     (buffers, stays): (u32, bool),
     bind: impl Fn(&S, vk::CommandBuffer, vk::PipelineLayout),
 ) {
     let (set_layout, flags) = layout(heap.store());
-    let shader = Shader::new(rig, set_layout, flags);
+    let shader = Shader::new(fixture, set_layout, flags);
     let words = |first: u32| [first, 0, first + 1, buffers];
     for (at, value) in [(0, 7), (1, 0), (2, 20), (3, 0), (4, 40), (5, 0)] {
-        rig.put(at, value);
+        fixture.put(at, value);
     }
-    let (first, second) = (fill(rig, heap, 0, 1), fill(rig, heap, 2, 3));
+    let (first, second) = (fill(fixture, heap, 0, 1), fill(fixture, heap, 2, 3));
     assert_eq!((heap.statistics().free, heap.statistics().max_capacity), (0, 32));
-    rig.gpu.hold_submissions(true);
-    let frame = rig.clock.open(rig.lane);
+    fixture.gpu.hold_submissions(true);
+    let frame = fixture.clock.open(fixture.timeline);
     shader.run(words(first.first()), |commands, layout| bind(heap.store(), commands, layout));
-    rig.clock.submit(frame, 1).unwrap();
+    fixture.clock.submit(frame, 1).unwrap();
 
-    let third = fill(rig, heap, 4, 5);
+    let third = fill(fixture, heap, 4, 5);
     let statistics = heap.statistics();
     assert_eq!((statistics.capacity, statistics.growths, statistics.live), (8, 1, 6));
     assert_eq!((first.first(), second.first(), third.first()), (0, 2, 4), "each has its number");
     assert_eq!(heap.check(first.id()), Ok(()));
     assert_eq!(layout(heap.store()).0 == set_layout, stays, "whether pipelines stay");
-    let another = (!stays).then(|| Shader::new(rig, layout(heap.store()).0, flags));
+    let another = (!stays).then(|| Shader::new(fixture, layout(heap.store()).0, flags));
     let shader = another.as_ref().unwrap_or(&shader);
-    let (both, next) = (parts(rig), rig.clock.open(rig.lane));
+    let (both, next) = (parts(fixture), fixture.clock.open(fixture.timeline));
     for range in [&second, &third] {
         shader.run(words(range.first()), |commands, layout| bind(heap.store(), commands, layout));
     }
-    rig.clock.submit(next, 2).unwrap();
+    fixture.clock.submit(next, 2).unwrap();
     // SAFETY: later recordings bound the larger heap.
     assert_eq!(unsafe { heap.retire_outgrown(frame) }, 1);
-    assert_eq!((heap.collect(&rig.clock), parts(rig)), (Ok(0), both), "the frame is in flight");
+    assert_eq!((heap.collect(&fixture.clock), parts(fixture)), (Ok(0), both), "the frame is in flight");
     // SAFETY: the queue belongs to the device.
-    unsafe { rig.gpu.device().queue_wait_idle(rig.gpu.queue()) }.unwrap();
-    assert_eq!([1, 3, 5].map(|at| rig.get(at)), [8, 21, 41]);
-    rig.clock.completed(rig.lane, 1);
-    assert_eq!(heap.collect(&rig.clock), Ok(0));
-    assert!(parts(rig) == both - 1, "the smaller one is gone");
+    unsafe { fixture.gpu.device().queue_wait_idle(fixture.gpu.queue()) }.unwrap();
+    assert_eq!([1, 3, 5].map(|at| fixture.get(at)), [8, 21, 41]);
+    fixture.clock.completed(fixture.timeline, 1);
+    assert_eq!(heap.collect(&fixture.clock), Ok(0));
+    assert!(parts(fixture) == both - 1, "the smaller one is gone");
     // SAFETY: as above.
     assert_eq!(unsafe { heap.retire_outgrown(next) }, 0);
-    rig.gpu.hold_submissions(false);
-    rig.gpu.assert_silent();
+    fixture.gpu.hold_submissions(false);
+    fixture.gpu.assert_silent();
 }
 
 #[test]
 fn a_set_grows_while_frames_are_in_flight() {
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.set_heap(&growing(TYPES));
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.set_heap(&growing(TYPES));
     let before = heap.store().set();
     let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
-    frames_in_flight(&rig, &heap, layout, (0, true), |store, commands, layout| {
+    frames_in_flight(&fixture, &heap, layout, (0, true), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(commands, POINT, layout, 0) };
     });
     assert_ne!(heap.store().set(), before);
-    assert_eq!(rig.device.update_after_bind_used(), 8, "what is outgrown is given back");
+    assert_eq!(fixture.device.update_after_bind_used(), 8, "what is outgrown is given back");
 }
 
 #[test]
 fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.buffer_heap(&growing(TYPES));
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.buffer_heap(&growing(TYPES));
     let kind = DescriptorKind::StorageBuffer;
     let before = heap.store().address_of(kind, 3);
     assert_eq!(heap.store().address_of(kind, 4), None);
     let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
-    frames_in_flight(&rig, &heap, layout, (0, true), |store, commands, layout| {
+    frames_in_flight(&fixture, &heap, layout, (0, true), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
         unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
         // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
@@ -123,19 +124,19 @@ fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
 
 #[test]
 fn heaps_with_several_arrays_grow_if_the_layout_may_change() {
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.set_heap(&changing());
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.set_heap(&changing());
     let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
-    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+    frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(commands, POINT, layout, 0) };
     });
-    assert_eq!(rig.device.update_after_bind_used(), 2 * 8);
-    drop((heap, rig));
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.buffer_heap(&changing());
+    assert_eq!(fixture.device.update_after_bind_used(), 2 * 8);
+    drop((heap, fixture));
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.buffer_heap(&changing());
     let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
-    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+    frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
         unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
         // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
@@ -148,11 +149,11 @@ fn heaps_with_several_arrays_grow_if_the_layout_may_change() {
 
 #[test]
 fn a_set_for_each_frame_grows_if_the_layout_may_change() {
-    let rig = Rig::new(NVIDIA);
-    let heap = classic(&rig, &changing());
+    let fixture = Fixture::new(NVIDIA);
+    let heap = classic(&fixture, &changing());
     let frame = std::cell::Cell::new(0);
     let layout = |store: &ClassicStore| (store.layout(), vk::PipelineCreateFlags::empty());
-    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+    frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
         let now = frame.replace(frame.get() + 1);
         // SAFETY: no submission uses this copy of the new sets, and the buffer is live.
         let written = unsafe { store.update(now) };
@@ -173,25 +174,26 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
     ];
     let kinds = [BindlessKind::Buffer, BindlessKind::Set, BindlessKind::Classic];
     for (without, kind) in without.into_iter().zip(kinds) {
-        let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
-        let defaults = [rig.uniform(14), rig.storage(15)];
+        let fixture =
+            Fixture::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
+        let defaults = [fixture.uniform(14), fixture.storage(15)];
         let info = BindlessHeapCreateInfo { heap: changing(), frames: 2, defaults: &defaults };
         // SAFETY: the fixture's buffer outlives the heap.
-        let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &info) };
+        let made = unsafe { BindlessHeap::create(&fixture.device, &fixture.allocator, &info) };
         let heap = hold(Bindless(made.unwrap()));
         assert_eq!((heap.kind(), heap.statistics().capacity), (kind, 4));
-        let mut shader = Shader::new(&rig, heap.layout(), heap.pipeline_flags());
+        let mut shader = Shader::new(&fixture, heap.layout(), heap.pipeline_flags());
         let (mut made_for, mut shaders) = (heap.layout(), 1);
         for frame in 0..7 {
-            let ticket = rig.clock.begin_frame(rig.lane, frame % 2);
-            heap.collect(&rig.clock).unwrap();
+            let ticket = fixture.clock.begin_frame(fixture.timeline, frame % 2);
+            heap.collect(&fixture.clock).unwrap();
             let at = u64::from(frame);
-            rig.put(at, 100 + frame);
-            let range = fill(&rig, &heap, at, at + 1);
+            fixture.put(at, 100 + frame);
+            let range = fill(&fixture, &heap, at, at + 1);
             // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
             unsafe { heap.flush(frame) };
             if heap.layout() != made_for {
-                shader = Shader::new(&rig, heap.layout(), heap.pipeline_flags());
+                shader = Shader::new(&fixture, heap.layout(), heap.pipeline_flags());
                 (made_for, shaders) = (heap.layout(), shaders + 1);
             }
             shader.run([range.first(), 0, range.first() + 1, 1], |commands, layout| {
@@ -199,10 +201,10 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
                 // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                 unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
             });
-            assert_eq!(rig.get(at + 1), 101 + frame, "{kind:?}, frame {frame}");
+            assert_eq!(fixture.get(at + 1), 101 + frame, "{kind:?}, frame {frame}");
             // SAFETY: later recordings bind the current heap.
             unsafe { heap.retire_outgrown(ticket) };
-            rig.clock.end_frame(ticket).unwrap();
+            fixture.clock.end_frame(ticket).unwrap();
         }
         assert_eq!((heap.statistics().capacity, heap.statistics().growths, shaders), (16, 2, 3));
     }
@@ -211,13 +213,14 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
 #[test]
 fn a_native_heap_grows_and_its_mappings_stay() {
     for limits in [DescriptorHeapLimits::MESA_ANV, DescriptorHeapLimits::NVIDIA] {
-        let rig = native_rig(limits);
+        let fixture = native_rig(limits);
         let info = growing(TYPES);
-        let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
-        let (first, second) = (fill(&rig, &heap, 0, 1), fill(&rig, &heap, 2, 3));
+        let heap =
+            hold(DescriptorHeap::new(NativeStore::new(&fixture.device, &fixture.allocator, &info).unwrap()));
+        let (first, second) = (fill(&fixture, &heap, 0, 1), fill(&fixture, &heap, 2, 3));
         let mappings: Vec<_> = heap.store().mappings(0).map(|it| format!("{it:?}")).collect();
         let (before, reserved) = (heap.store().bind_info().heap_range, heap.store().reserved());
-        let third = fill(&rig, &heap, 4, 5);
+        let third = fill(&fixture, &heap, 4, 5);
         assert_eq!((first.first(), second.first(), third.first()), (0, 2, 4));
         let after = heap.store().bind_info();
         assert_ne!(after.heap_range.address, before.address);
@@ -226,43 +229,43 @@ fn a_native_heap_grows_and_its_mappings_stay() {
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
             .map(|it| heap.store().binding(it).unwrap());
         for (at, range) in [(0, &first), (2, &second), (4, &third)] {
-            rig.put(at, 7);
+            fixture.put(at, 7);
             let kernel = move |kernel: &mut Kernel<'_>| {
                 let value = kernel.buffer(0, uniforms, word(kernel, 0)).read_u32(0);
                 kernel.buffer(0, buffers, word(kernel, 1)).write_u32(0, value + 1);
             };
-            dispatch(&rig, heap.store().mappings(0), kernel, |commands| {
+            dispatch(&fixture, heap.store().mappings(0), kernel, |commands| {
                 let words = [range.first(), range.first() + 1];
                 let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
                 // SAFETY: the command buffer is being recorded.
                 unsafe { heap.store().cmd_bind(commands) };
                 // SAFETY: as above, with two words.
-                unsafe { rig.device.cmd_push_data(commands, 0, &data) };
+                unsafe { fixture.device.cmd_push_data(commands, 0, &data) };
             });
-            assert_eq!(rig.get(at + 1), 8);
+            assert_eq!(fixture.get(at + 1), 8);
         }
-        let live = parts(&rig);
+        let live = parts(&fixture);
         // SAFETY: no submission uses it any more.
-        assert_eq!(unsafe { heap.retire_outgrown(rig.done()) }, 1);
-        assert_eq!((heap.collect(&rig.clock), parts(&rig) == live - 1), (Ok(0), true));
+        assert_eq!(unsafe { heap.retire_outgrown(fixture.done()) }, 1);
+        assert_eq!((heap.collect(&fixture.clock), parts(&fixture) == live - 1), (Ok(0), true));
     }
 }
 
 /// Each call is the first to fail in turn.
-fn a_failed_growth<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, calls: &[&str]) {
+fn a_failed_growth<S: HeapStore>(fixture: &Fixture, heap: &DescriptorHeap<S>, calls: &[&str]) {
     let all = heap.allocate(4).unwrap();
     for call in calls {
-        let (live, statistics) = (rig.gpu.live(), heap.statistics());
-        let used = rig.device.update_after_bind_used();
-        rig.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        let (live, statistics) = (fixture.gpu.live(), heap.statistics());
+        let used = fixture.device.update_after_bind_used();
+        fixture.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         let Err(HeapError::NotGrown { asked: 3, source }) = heap.allocate(3) else {
             panic!("{call} did not fail");
         };
         assert!(source.to_string().contains(call), "{source}");
-        assert_eq!((rig.gpu.live(), heap.statistics()), (live, statistics), "{call}");
-        assert_eq!(rig.device.update_after_bind_used(), used);
+        assert_eq!((fixture.gpu.live(), heap.statistics()), (live, statistics), "{call}");
+        assert_eq!(fixture.device.update_after_bind_used(), used);
         // SAFETY: nothing was submitted.
-        assert_eq!(unsafe { heap.retire_outgrown(rig.done()) }, 0);
+        assert_eq!(unsafe { heap.retire_outgrown(fixture.done()) }, 0);
     }
     assert_eq!(heap.allocate(3).unwrap().first(), 4);
     // SAFETY: nothing was submitted.
@@ -274,21 +277,22 @@ fn a_growth_that_fails_leaves_the_heap_as_it_was() {
     const SETS: [&str; 2] = ["vkCreateDescriptorPool", "vkAllocateDescriptorSets"];
     const BUFFERS: [&str; 2] = ["vkCreateBuffer", "vkBindBufferMemory"];
     const LAYOUT: &str = "vkCreateDescriptorSetLayout";
-    let rig = Rig::new(NVIDIA);
-    a_failed_growth(&rig, &rig.set_heap(&growing(TYPES)), &SETS);
-    a_failed_growth(&rig, &rig.buffer_heap(&growing(TYPES)), &BUFFERS);
-    a_failed_growth(&rig, &rig.set_heap(&changing()), &[LAYOUT, SETS[0], SETS[1]]);
-    a_failed_growth(&rig, &rig.buffer_heap(&changing()), &[LAYOUT, BUFFERS[0], BUFFERS[1]]);
-    a_failed_growth(&rig, &classic(&rig, &changing()), &[LAYOUT, SETS[0], SETS[1]]);
-    drop(rig);
-    let rig = native_rig(DescriptorHeapLimits::NVIDIA);
+    let fixture = Fixture::new(NVIDIA);
+    a_failed_growth(&fixture, &fixture.set_heap(&growing(TYPES)), &SETS);
+    a_failed_growth(&fixture, &fixture.buffer_heap(&growing(TYPES)), &BUFFERS);
+    a_failed_growth(&fixture, &fixture.set_heap(&changing()), &[LAYOUT, SETS[0], SETS[1]]);
+    a_failed_growth(&fixture, &fixture.buffer_heap(&changing()), &[LAYOUT, BUFFERS[0], BUFFERS[1]]);
+    a_failed_growth(&fixture, &classic(&fixture, &changing()), &[LAYOUT, SETS[0], SETS[1]]);
+    drop(fixture);
+    let fixture = native_rig(DescriptorHeapLimits::NVIDIA);
     let info = growing(TYPES);
-    let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
-    a_failed_growth(&rig, &heap, &BUFFERS);
+    let heap =
+        hold(DescriptorHeap::new(NativeStore::new(&fixture.device, &fixture.allocator, &info).unwrap()));
+    a_failed_growth(&fixture, &heap, &BUFFERS);
 }
 
 /// If no block has enough space, the growth allocates no driver memory.
-fn a_growth_without_memory<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>) {
+fn a_growth_without_memory<S: HeapStore>(fixture: &Fixture, heap: &DescriptorHeap<S>) {
     let (all, asked) = (heap.allocate(4).unwrap(), 1 << 18);
     // Fills the free space of the blocks.
     let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 1, memory_type_bits: !0 };
@@ -297,35 +301,38 @@ fn a_growth_without_memory<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>) {
         required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
         ..AllocationCreateInfo::new(MemoryUsage::Unknown)
     };
-    let fill = || rig.allocator.allocate_memory(&requirements, &info).ok();
+    let fill = || fixture.allocator.allocate_memory(&requirements, &info).ok();
     let filled: Vec<_> = std::iter::from_fn(fill).collect();
-    let (live, statistics) = (rig.gpu.live(), heap.statistics());
-    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let (live, statistics) = (fixture.gpu.live(), heap.statistics());
+    fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     let Err(HeapError::NotGrown { asked: found, source }) = heap.allocate(asked) else {
         panic!("there is no memory for so many slots");
     };
     assert!(found == asked && matches!(*source, CreateHeapError::Buffer(_)), "{source}");
     assert!(source.to_string().contains("vkAllocateMemory"), "{source}");
-    assert_eq!((rig.gpu.live(), heap.statistics()), (live, statistics));
+    assert_eq!((fixture.gpu.live(), heap.statistics()), (live, statistics));
     assert_eq!(heap.check(all.id()), Ok(()));
-    rig.gpu.faults().clear();
+    fixture.gpu.faults().clear();
     assert_eq!(heap.allocate(asked).unwrap().first(), 4, "with memory it grows");
     for memory in filled {
         // SAFETY: nothing was bound to it.
-        unsafe { rig.allocator.free_memory(memory) }.unwrap();
+        unsafe { fixture.allocator.free_memory(memory) }.unwrap();
     }
 }
 
 #[test]
 fn a_growth_that_gets_no_memory_leaves_the_heap_as_it_was() {
     let info = HeapCreateInfo { max_slots: 1 << 19, ..growing(STORAGE) };
-    let rig = Rig::new(NVIDIA);
-    a_growth_without_memory(&rig, &rig.buffer_heap(&info));
-    a_growth_without_memory(&rig, &rig.buffer_heap(&HeapCreateInfo { max_slots: 1 << 19, ..changing() }));
-    drop(rig);
-    let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
-    let store = NativeStore::new(&rig.device, &rig.allocator, &info).unwrap();
-    a_growth_without_memory(&rig, &hold(DescriptorHeap::new(store)));
+    let fixture = Fixture::new(NVIDIA);
+    a_growth_without_memory(&fixture, &fixture.buffer_heap(&info));
+    a_growth_without_memory(
+        &fixture,
+        &fixture.buffer_heap(&HeapCreateInfo { max_slots: 1 << 19, ..changing() }),
+    );
+    drop(fixture);
+    let fixture = native_rig(DescriptorHeapLimits::MESA_ANV);
+    let store = NativeStore::new(&fixture.device, &fixture.allocator, &info).unwrap();
+    a_growth_without_memory(&fixture, &hold(DescriptorHeap::new(store)));
 }
 
 /// A program may grow the store itself. The store keeps the slots that the heap allocated.
@@ -342,29 +349,29 @@ fn a_store_that_is_asked<S: HeapStore>(heap: &DescriptorHeap<S>) {
 
 #[test]
 fn a_store_never_has_fewer_slots_than_before() {
-    let rig = Rig::new(NVIDIA);
-    a_store_that_is_asked(&rig.set_heap(&growing(STORAGE)));
-    a_store_that_is_asked(&rig.buffer_heap(&growing(STORAGE)));
-    a_store_that_is_asked(&rig.set_heap(&changing()));
-    a_store_that_is_asked(&classic(&rig, &changing()));
-    drop(rig);
-    let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
-    let store = NativeStore::new(&rig.device, &rig.allocator, &growing(STORAGE)).unwrap();
+    let fixture = Fixture::new(NVIDIA);
+    a_store_that_is_asked(&fixture.set_heap(&growing(STORAGE)));
+    a_store_that_is_asked(&fixture.buffer_heap(&growing(STORAGE)));
+    a_store_that_is_asked(&fixture.set_heap(&changing()));
+    a_store_that_is_asked(&classic(&fixture, &changing()));
+    drop(fixture);
+    let fixture = native_rig(DescriptorHeapLimits::MESA_ANV);
+    let store = NativeStore::new(&fixture.device, &fixture.allocator, &growing(STORAGE)).unwrap();
     a_store_that_is_asked(&hold(DescriptorHeap::new(store)));
 }
 
 #[test]
 fn what_is_outgrown_with_the_ticket_of_another_clock_is_told_with_the_slots_that_were_freed() {
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.set_heap(&growing(STORAGE));
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.set_heap(&growing(STORAGE));
     let (all, _more) = (heap.allocate(4).unwrap(), heap.allocate(1).unwrap());
     let other = Clock::new();
-    let ticket = other.open(other.add_lane().unwrap());
+    let ticket = other.open(other.add_timeline().unwrap());
     // SAFETY: nothing was submitted.
     assert_eq!(unsafe { heap.retire_outgrown(ticket) }, 1);
     // SAFETY: as above.
-    unsafe { heap.retire(rig.done(), all) }.unwrap();
-    assert_eq!(heap.collect(&rig.clock), Err(OtherClock { ticket, tickets: 1, collected: 4 }));
+    unsafe { heap.retire(fixture.done(), all) }.unwrap();
+    assert_eq!(heap.collect(&fixture.clock), Err(OtherClock { ticket, tickets: 1, collected: 4 }));
     assert_eq!(heap.statistics().live, 1);
     other.discard(ticket).unwrap();
     assert_eq!(heap.collect(&other), Ok(0));
@@ -372,11 +379,11 @@ fn what_is_outgrown_with_the_ticket_of_another_clock_is_told_with_the_slots_that
 
 #[test]
 fn a_heap_grows_to_its_maximum_and_no_further() {
-    let rig = Rig::new(NVIDIA);
+    let fixture = Fixture::new(NVIDIA);
     let info = HeapCreateInfo { max_slots: 20, transient: 1, ..growing(STORAGE) };
-    let heap = rig.set_heap(&info);
+    let heap = fixture.set_heap(&info);
     let capacity = || heap.statistics().capacity;
-    let frame = heap.allocate_transient(rig.done(), 1).unwrap();
+    let frame = heap.allocate_transient(fixture.done(), 1).unwrap();
     assert_eq!((capacity(), frame.first()), (4, 3), "the frames' part stays where it is");
     let a = heap.allocate(3).unwrap();
     let b = heap.allocate(1).unwrap();
@@ -393,7 +400,7 @@ fn a_heap_grows_to_its_maximum_and_no_further() {
     heap.walk(|run| runs.push((run.first, run.count)));
     assert_eq!(runs, [(0, 3), (3, 1), (4, 1), (5, 9), (14, 6)]);
     // A request that exceeds `max_slots` does not grow the heap.
-    let other = rig.set_heap(&info);
+    let other = fixture.set_heap(&info);
     assert!(matches!(other.allocate(20), Err(HeapError::Full { asked: 20, .. })));
     assert_eq!(other.statistics().growths, 0);
 }
@@ -404,34 +411,34 @@ fn a_growth_counts_for_the_limit_of_all_pools() {
     let profile = Profile::by_name(NVIDIA).unwrap();
     let mut limits = profile.limits.descriptors;
     limits.max_update_after_bind_descriptors_in_all_pools = 11;
-    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
-    let heap = rig.set_heap(&growing(STORAGE));
+    let fixture = Fixture::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    let heap = fixture.set_heap(&growing(STORAGE));
     let _all = heap.allocate(4).unwrap();
     let Err(HeapError::NotGrown { source, .. }) = heap.allocate(1) else {
         panic!("4 and 8 are more than 11")
     };
     assert!(matches!(*source, CreateHeapError::Pool(_)), "{source}");
-    assert_eq!(rig.device.update_after_bind_used(), 4);
+    assert_eq!(fixture.device.update_after_bind_used(), 4);
 }
 
 #[test]
 fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
-    let rig = Rig::new(NVIDIA);
+    let fixture = Fixture::new(NVIDIA);
     let several = HeapCreateInfo { arrays: HeapArrays::PerType, ..growing(TYPES) };
     let slots =
         |statistics: sublet::descriptor::HeapStatistics| (statistics.capacity, statistics.max_capacity);
-    assert_eq!(slots(rig.set_heap(&several).statistics()), (32, 32));
-    assert_eq!(slots(rig.buffer_heap(&several).statistics()), (32, 32));
-    drop(rig);
+    assert_eq!(slots(fixture.set_heap(&several).statistics()), (32, 32));
+    assert_eq!(slots(fixture.buffer_heap(&several).statistics()), (32, 32));
+    drop(fixture);
     let without = DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT;
-    let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
-    assert_eq!(slots(rig.set_heap(&growing(STORAGE)).statistics()), (32, 32));
-    drop(rig);
-    let rig = Rig::new("lavapipe");
+    let fixture = Fixture::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
+    assert_eq!(slots(fixture.set_heap(&growing(STORAGE)).statistics()), (32, 32));
+    drop(fixture);
+    let fixture = Fixture::new("lavapipe");
     let (defaults, info) =
-        ([rig.storage(5)], HeapCreateInfo { arrays: HeapArrays::Auto, ..growing(STORAGE) });
+        ([fixture.storage(5)], HeapCreateInfo { arrays: HeapArrays::Auto, ..growing(STORAGE) });
     // SAFETY: the fixture's buffer outlives the heap.
-    let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
+    let store = unsafe { ClassicStore::new(&fixture.device, &info, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     assert_eq!(slots(heap.statistics()), (32, 32));
     let refused = heap.store().grow(64);
@@ -441,17 +448,17 @@ fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
 /// Some threads write while the requests of others grow the heap.
 #[test]
 fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
-    let rig = Rig::new(NVIDIA);
-    let heap = rig.set_heap(&HeapCreateInfo { max_slots: 4_096, ..growing(STORAGE) });
+    let fixture = Fixture::new(NVIDIA);
+    let heap = fixture.set_heap(&HeapCreateInfo { max_slots: 4_096, ..growing(STORAGE) });
     let ranges: Vec<_> = std::thread::scope(|scope| {
         let threads = [0_u64, 1, 2, 3].map(|thread| {
-            let (heap, rig) = (&heap, &rig);
+            let (heap, fixture) = (&heap, &fixture);
             scope.spawn(move || -> Result<Vec<_>, HeapWriteError> {
                 let write = |at: u64| {
                     let range = heap.allocate(1 + u32::try_from(at % 3).unwrap()).unwrap();
                     let content = (at + thread) % 16;
                     // SAFETY: the buffer is live, and nothing was submitted.
-                    unsafe { heap.write(range.id(), 0, &rig.storage(content)) }?;
+                    unsafe { heap.write(range.id(), 0, &fixture.storage(content)) }?;
                     Ok((range, content))
                 };
                 (0..300).map(write).collect()
@@ -461,7 +468,7 @@ fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
     });
     assert!(heap.statistics().growths >= 9);
     for (range, content) in ranges {
-        let found = rig.gpu.descriptor(heap.store().set(), 0, range.first());
+        let found = fixture.gpu.descriptor(heap.store().set(), 0, range.first());
         let Some(sim::Descriptor::Buffer { offset, .. }) = found else { panic!("{range:?}: {found:?}") };
         assert_eq!(offset, 256 * content, "{range:?}");
     }

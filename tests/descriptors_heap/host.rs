@@ -5,7 +5,7 @@ use sublet::descriptor::{
     HostHeapCreateInfo, OutOfRange, RangeError, SlotState,
 };
 
-use crate::common::Rig;
+use crate::common::Fixture;
 
 fn info(block: u32, max_slots: u32) -> HostHeapCreateInfo<'static> {
     HostHeapCreateInfo { block, max_slots, ..Default::default() }
@@ -13,8 +13,8 @@ fn info(block: u32, max_slots: u32) -> HostHeapCreateInfo<'static> {
 
 #[test]
 fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
-    let rig = Rig::new("lavapipe");
-    let mut heap = HostHeap::new(&rig.device, &info(60, 256)).unwrap();
+    let fixture = Fixture::new("lavapipe");
+    let mut heap = HostHeap::new(&fixture.device, &info(60, 256)).unwrap();
     let capacity = |heap: &HostHeap| heap.statistics().capacity;
     assert_eq!(capacity(&heap), 0);
     let all = heap.allocate(64).unwrap();
@@ -39,8 +39,8 @@ fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
 /// A block with enough free slots, but no run of that length, does not satisfy the request.
 #[test]
 fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
-    let rig = Rig::new("lavapipe");
-    let mut heap = HostHeap::new(&rig.device, &info(64, 128)).unwrap();
+    let fixture = Fixture::new("lavapipe");
+    let mut heap = HostHeap::new(&fixture.device, &info(64, 128)).unwrap();
     let quarters = [(); 4].map(|()| heap.allocate(16).unwrap());
     let [first, _, third, _] = quarters;
     let expected = [&first, &third].map(|range| range.first());
@@ -60,13 +60,13 @@ fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
 /// 300 slots exceed the block size of 256, so they get a block of their own, which is freed with them.
 #[test]
 fn a_range_that_is_longer_than_a_block_gets_its_own() {
-    let rig = Rig::new("lavapipe");
-    let mut heap = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let fixture = Fixture::new("lavapipe");
+    let mut heap = HostHeap::new(&fixture.device, &HostHeapCreateInfo::default()).unwrap();
     let small = heap.allocate(1).unwrap();
     let large = heap.allocate(300).unwrap();
     assert_eq!((large.count(), heap.statistics().capacity), (300, 256 + 512));
     // SAFETY: the sampler is live.
-    unsafe { heap.write(large.id(), 299, &rig.sampler(0)) }.unwrap();
+    unsafe { heap.write(large.id(), 299, &fixture.sampler(0)) }.unwrap();
     let all = heap.allocate(256).unwrap();
     assert_eq!(heap.statistics().capacity, 2 * 256 + 512, "later blocks are no larger");
     let mut indices = Vec::new();
@@ -88,9 +88,9 @@ fn a_range_that_is_longer_than_a_block_gets_its_own() {
 
 #[test]
 fn what_a_heap_cannot_be_made_of_is_said() {
-    let rig = Rig::new("lavapipe");
+    let fixture = Fixture::new("lavapipe");
     for (block, max_slots) in [(0, 64), (65, 100), (u32::MAX, u32::MAX)] {
-        let error = HostHeap::new(&rig.device, &info(block, max_slots)).unwrap_err();
+        let error = HostHeap::new(&fixture.device, &info(block, max_slots)).unwrap_err();
         assert_eq!(error, CreateHeapError::Block { block, max_slots });
         assert!(error.to_string().contains(&format!("blocks of {block} slots")), "{error}");
     }
@@ -100,39 +100,39 @@ fn what_a_heap_cannot_be_made_of_is_said() {
         &[DescriptorKind::StorageBuffer, DescriptorKind::StorageBuffer],
     ] {
         let info = HostHeapCreateInfo { types, ..Default::default() };
-        assert!(matches!(HostHeap::new(&rig.device, &info), Err(CreateHeapError::Kind { .. })));
+        assert!(matches!(HostHeap::new(&fixture.device, &info), Err(CreateHeapError::Kind { .. })));
     }
 }
 
 /// A block of 2^31 slots, of which few are used.
 #[test]
 fn the_largest_block_costs_what_is_used_of_it() {
-    let rig = Rig::new("lavapipe");
-    let mut heap = HostHeap::new(&rig.device, &info(1 << 31, u32::MAX)).unwrap();
+    let fixture = Fixture::new("lavapipe");
+    let mut heap = HostHeap::new(&fixture.device, &info(1 << 31, u32::MAX)).unwrap();
     let range = heap.allocate(3).unwrap();
     // SAFETY: the sampler is live.
-    unsafe { heap.write(range.id(), 2, &rig.sampler(0)) }.unwrap();
+    unsafe { heap.write(range.id(), 2, &fixture.sampler(0)) }.unwrap();
     assert_eq!(heap.statistics().capacity, 1 << 31);
 }
 
 #[test]
 fn stale_foreign_and_missing_slots_are_found_out() {
-    let rig = Rig::new("lavapipe");
-    let mut heap = HostHeap::new(&rig.device, &info(16, 64)).unwrap();
-    let mut other = HostHeap::new(&rig.device, &info(16, 64)).unwrap();
+    let fixture = Fixture::new("lavapipe");
+    let mut heap = HostHeap::new(&fixture.device, &info(16, 64)).unwrap();
+    let mut other = HostHeap::new(&fixture.device, &info(16, 64)).unwrap();
     let (owned, strange) = (heap.allocate(2).unwrap(), other.allocate(2).unwrap());
     let (range, foreign) = (owned.id(), strange.id());
     let mut write = |range, slot, descriptor: &Descriptor| {
         // SAFETY: buffer and samplers are live.
         unsafe { heap.write(range, slot, descriptor) }
     };
-    assert_eq!(write(range, 1, &rig.sampler(0)), Ok(()));
+    assert_eq!(write(range, 1, &fixture.sampler(0)), Ok(()));
     assert_eq!(
-        write(range, 2, &rig.sampler(0)),
+        write(range, 2, &fixture.sampler(0)),
         Err(HeapWriteError::OutOfRange(OutOfRange { slot: 2, count: 2 }))
     );
     assert_eq!(
-        write(foreign, 0, &rig.sampler(0)),
+        write(foreign, 0, &fixture.sampler(0)),
         Err(HeapWriteError::Range(RangeError::ForeignHeap { range: foreign }))
     );
     let error = heap.free(strange).unwrap_err();

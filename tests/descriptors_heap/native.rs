@@ -9,7 +9,7 @@ use sublet::descriptor::{
 use sublet::sim::{DescriptorHeapLimits, Gpu, Kernel, Profile};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
 
-use crate::common::{Rig, hold};
+use crate::common::{Fixture, hold};
 use crate::held::{End, Held};
 
 const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
@@ -25,28 +25,28 @@ impl End for NativeStore<&Allocator> {
     }
 }
 
-pub fn rig(limits: DescriptorHeapLimits) -> Held<Rig> {
+pub fn fixture(limits: DescriptorHeapLimits) -> Held<Fixture> {
     let profile = Profile::by_name("nvidia-rtx-5070-ti").unwrap();
-    Rig::with(Gpu::builder(profile).descriptor_heap(limits).build(), |features| features)
+    Fixture::with(Gpu::builder(profile).descriptor_heap(limits).build(), |features| features)
 }
 
 fn small(kind: HeapKind, types: &[DescriptorKind]) -> HeapCreateInfo<'_> {
     HeapCreateInfo { slots: 16, types, ..HeapCreateInfo::new(kind) }
 }
 
-fn heap<'a>(rig: &'a Rig, info: &HeapCreateInfo<'_>) -> Held<Heap<'a>> {
-    hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, info).unwrap()))
+fn heap<'a>(fixture: &'a Fixture, info: &HeapCreateInfo<'_>) -> Held<Heap<'a>> {
+    hold(DescriptorHeap::new(NativeStore::new(&fixture.device, &fixture.allocator, info).unwrap()))
 }
 
 /// Runs a closure as the shader of one dispatch, in a pipeline with heaps. `record` binds them.
 pub fn dispatch(
-    rig: &Rig,
+    fixture: &Fixture,
     mappings: impl IntoIterator<Item = BindingMapping>,
     kernel: impl Fn(&mut Kernel<'_>) + Send + Sync + 'static,
     record: impl FnOnce(vk::CommandBuffer),
 ) {
-    let device = rig.gpu.device();
-    rig.gpu.set_kernel("main", kernel);
+    let device = fixture.gpu.device();
+    fixture.gpu.set_kernel("main", kernel);
     let code = [0x0723_0203];
     let mut module = vk::ShaderModuleCreateInfo::default().code(&code);
     let mut mappings = HeapMappings::new(mappings);
@@ -77,9 +77,9 @@ pub fn dispatch(
     unsafe { device.end_command_buffer(commands[0]) }.unwrap();
     let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
     // SAFETY: all objects are live until the queue is idle.
-    unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+    unsafe { device.queue_submit(fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     // SAFETY: the queue belongs to the device.
-    unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
+    unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     // SAFETY: the queue is idle.
     unsafe { device.destroy_command_pool(pool, None) };
     // SAFETY: as above.
@@ -95,29 +95,29 @@ pub fn word(kernel: &Kernel<'_>, at: u32) -> u32 {
 #[test]
 fn a_shader_for_sets_finds_what_was_written() {
     for limits in DRIVERS {
-        let rig = rig(limits);
-        let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
+        let fixture = fixture(limits);
+        let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
             .map(|it| heap.store().binding(it).unwrap());
-        rig.put(0, 7);
+        fixture.put(0, 7);
         // A preceding range, so that the indices are not zero.
         let other = heap.allocate(3).unwrap();
         let range = heap.allocate(2).unwrap();
         // SAFETY: the buffer is live, and no shader reads the slots.
-        unsafe { heap.write_many(range.id(), 0, &[rig.uniform(0), rig.storage(1)]) }.unwrap();
+        unsafe { heap.write_many(range.id(), 0, &[fixture.uniform(0), fixture.storage(1)]) }.unwrap();
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(3, uniforms, word(kernel, 0)).read_u32(0);
             kernel.buffer(3, buffers, word(kernel, 1)).write_u32(0, value + 1);
         };
-        dispatch(&rig, heap.store().mappings(3), kernel, |commands| {
+        dispatch(&fixture, heap.store().mappings(3), kernel, |commands| {
             let words = [range.index(0).unwrap(), range.index(1).unwrap()];
             let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             // SAFETY: the command buffer is being recorded.
             unsafe { heap.store().cmd_bind(commands) };
             // SAFETY: as above, with two words.
-            unsafe { rig.device.cmd_push_data(commands, 0, &data) };
+            unsafe { fixture.device.cmd_push_data(commands, 0, &data) };
         });
-        assert_eq!((rig.get(0), rig.get(1)), (7, 8));
+        assert_eq!((fixture.get(0), fixture.get(1)), (7, 8));
         // SAFETY: no submission uses it.
         unsafe { heap.free(other) }.unwrap();
     }
@@ -126,27 +126,27 @@ fn a_shader_for_sets_finds_what_was_written() {
 #[test]
 fn a_shader_for_heaps_finds_a_slot_at_its_offset() {
     for limits in DRIVERS {
-        let rig = rig(limits);
-        let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
+        let fixture = fixture(limits);
+        let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
         let range = heap.allocate(9).unwrap();
         // SAFETY: the buffer is live, and no shader reads the slot.
-        let index = unsafe { heap.write(range.id(), 8, &rig.storage(2)) }.unwrap();
+        let index = unsafe { heap.write(range.id(), 8, &fixture.storage(2)) }.unwrap();
         let offset = heap.store().offset_of(index).unwrap();
         assert_eq!(heap.store().address_of(index).unwrap() - heap.store().address_of(0).unwrap(), offset);
         let kernel = move |kernel: &mut Kernel<'_>| kernel.heap_buffer(offset).write_u32(0, 5);
         // SAFETY: the command buffer is being recorded.
-        dispatch(&rig, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
-        assert_eq!(rig.get(2), 5);
+        dispatch(&fixture, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
+        assert_eq!(fixture.get(2), 5);
     }
 }
 
 #[test]
 fn images_and_samplers_are_written_from_create_infos() {
     for limits in DRIVERS {
-        let rig = rig(limits);
-        let images = heap(&rig, &HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Resource) });
+        let fixture = fixture(limits);
+        let images = heap(&fixture, &HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Resource) });
         let info = small(HeapKind::Sampler, &[]);
-        let store = NativeStore::with_embedded_samplers(&rig.device, &rig.allocator, &info).unwrap();
+        let store = NativeStore::with_embedded_samplers(&fixture.device, &fixture.allocator, &info).unwrap();
         let samplers = hold(DescriptorHeap::new(store));
         let info = vk::ImageCreateInfo::default()
             .image_type(vk::ImageType::TYPE_2D)
@@ -158,7 +158,7 @@ fn images_and_samplers_are_written_from_create_infos() {
             .usage(vk::ImageUsageFlags::SAMPLED);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         // SAFETY: the create-info is valid.
-        let (image, memory) = unsafe { rig.allocator.create_image(&info, &auto) }.unwrap();
+        let (image, memory) = unsafe { fixture.allocator.create_image(&info, &auto) }.unwrap();
         let whole = vk::ImageSubresourceRange::default()
             .aspect_mask(vk::ImageAspectFlags::COLOR)
             .level_count(1)
@@ -192,30 +192,30 @@ fn images_and_samplers_are_written_from_create_infos() {
             .mappings(0)
             .chain(samplers.store().mappings(1))
             .chain([BindingMapping::embedded_sampler(2, 0, &nearest)]);
-        dispatch(&rig, mappings, kernel, |commands| {
+        dispatch(&fixture, mappings, kernel, |commands| {
             // SAFETY: the command buffer is being recorded.
             unsafe { images.store().cmd_bind(commands) };
             // SAFETY: as above.
             unsafe { samplers.store().cmd_bind(commands) };
         });
-        rig.gpu.assert_silent();
+        fixture.gpu.assert_silent();
         // SAFETY: the queue is idle.
-        unsafe { rig.allocator.destroy_image(image, memory) }.unwrap();
+        unsafe { fixture.allocator.destroy_image(image, memory) }.unwrap();
     }
 }
 
 #[test]
 fn what_the_driver_reserves_lies_behind_the_slots() {
     for limits in DRIVERS {
-        let rig = rig(limits);
-        let resources = heap(&rig, &small(HeapKind::Resource, TYPES));
+        let fixture = fixture(limits);
+        let resources = heap(&fixture, &small(HeapKind::Resource, TYPES));
         let store = resources.store();
         assert_eq!(store.stride(), limits.buffer.next_multiple_of(limits.image_alignment));
         assert_eq!(store.reserved(), 16 * store.stride()..16 * store.stride() + limits.resource_reserved);
         let info = store.bind_info();
         assert_eq!(info.heap_range.address % limits.resource_heap_alignment, 0);
         assert_eq!(info.heap_range.size, store.reserved().end);
-        let samplers = heap(&rig, &small(HeapKind::Sampler, &[]));
+        let samplers = heap(&fixture, &small(HeapKind::Sampler, &[]));
         assert_eq!(
             samplers.store().reserved().end - samplers.store().reserved().start,
             limits.sampler_reserved
@@ -228,46 +228,49 @@ fn what_the_driver_reserves_lies_behind_the_slots() {
 #[test]
 fn a_heap_beyond_the_limits_is_refused() {
     let limits = DescriptorHeapLimits::NVIDIA;
-    let rig = rig(limits);
+    let fixture = fixture(limits);
     let of = |kind, slots| HeapCreateInfo { slots, ..HeapCreateInfo::new(kind) };
     // The reserved range counts towards the limit of 4,096 samplers of 32 bytes.
     let fits = u32::try_from((limits.max_sampler_heap - limits.sampler_reserved) / limits.sampler).unwrap();
-    drop(heap(&rig, &of(HeapKind::Sampler, fits)));
-    let made = NativeStore::new(&rig.device, &rig.allocator, &of(HeapKind::Sampler, fits + 1));
+    drop(heap(&fixture, &of(HeapKind::Sampler, fits)));
+    let made = NativeStore::new(&fixture.device, &fixture.allocator, &of(HeapKind::Sampler, fits + 1));
     let Err(CreateHeapError::Limit { limit, asked, allowed }) = made else { panic!("{made:?}") };
     assert_eq!((limit, allowed), ("maxSamplerHeapSize", 128 << 10));
     assert_eq!(asked, (128 << 10) + 32);
-    let embedded =
-        NativeStore::with_embedded_samplers(&rig.device, &rig.allocator, &of(HeapKind::Sampler, fits));
+    let embedded = NativeStore::with_embedded_samplers(
+        &fixture.device,
+        &fixture.allocator,
+        &of(HeapKind::Sampler, fits),
+    );
     assert!(matches!(embedded, Err(CreateHeapError::Limit { .. })), "{embedded:?}");
     let combined = [DescriptorKind::CombinedImageSampler];
-    let made = NativeStore::new(&rig.device, &rig.allocator, &small(HeapKind::Resource, &combined));
+    let made = NativeStore::new(&fixture.device, &fixture.allocator, &small(HeapKind::Resource, &combined));
     assert!(matches!(made, Err(CreateHeapError::Kind { .. })), "{made:?}");
 }
 
 #[test]
 fn a_device_without_the_feature_has_no_such_heap() {
-    let rig = Rig::new("nvidia-h200");
-    let made = NativeStore::new(&rig.device, &rig.allocator, &HeapCreateInfo::default());
+    let fixture = Fixture::new("nvidia-h200");
+    let made = NativeStore::new(&fixture.device, &fixture.allocator, &HeapCreateInfo::default());
     let missing = DescriptorFeatures::DESCRIPTOR_HEAP;
     assert!(matches!(made, Err(CreateHeapError::Unsupported { missing: it }) if it == missing), "{made:?}");
-    assert_eq!(rig.device.max_push_data_size(), 0);
+    assert_eq!(fixture.device.max_push_data_size(), 0);
 }
 
 #[test]
 fn a_descriptor_that_says_too_little_is_not_written() {
-    let rig = rig(DescriptorHeapLimits::MESA_ANV);
-    let heap = heap(&rig, &HeapCreateInfo { slots: 4, ..HeapCreateInfo::new(HeapKind::Resource) });
+    let fixture = fixture(DescriptorHeapLimits::MESA_ANV);
+    let heap = heap(&fixture, &HeapCreateInfo { slots: 4, ..HeapCreateInfo::new(HeapKind::Resource) });
     let range = heap.allocate(2).unwrap();
     let view = vk::Handle::from_raw(1);
     let image = Descriptor::SampledImage(ImageDescriptor::new(view, vk::ImageLayout::GENERAL));
     // SAFETY: the call is rejected before any shader runs.
-    let written = unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), image]) };
+    let written = unsafe { heap.write_many(range.id(), 0, &[fixture.storage(0), image]) };
     let kind = DescriptorKind::SampledImage;
     assert_eq!(written, Err(HeapWriteError::Data(DescriptorDataError::NoCreateInfo { kind })));
-    assert_eq!(rig.gpu.calls("vkWriteResourceDescriptorsEXT"), 0, "nothing was written");
+    assert_eq!(fixture.gpu.calls("vkWriteResourceDescriptorsEXT"), 0, "nothing was written");
     // SAFETY: as above.
-    let written = unsafe { heap.write(range.id(), 0, &rig.sampler(0)) };
+    let written = unsafe { heap.write(range.id(), 0, &fixture.sampler(0)) };
     assert_eq!(written, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     // SAFETY: as above.
     let written = unsafe { heap.store().write_bytes(0, DescriptorKind::StorageBuffer, &[0; 64]) };
@@ -276,13 +279,13 @@ fn a_descriptor_that_says_too_little_is_not_written() {
 
 #[test]
 fn eight_descriptors_are_one_call() {
-    let rig = rig(DescriptorHeapLimits::NVIDIA);
-    let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
+    let fixture = fixture(DescriptorHeapLimits::NVIDIA);
+    let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(11).unwrap();
-    let all: Vec<_> = (0..11).map(|at| rig.storage(at)).collect();
+    let all: Vec<_> = (0..11).map(|at| fixture.storage(at)).collect();
     // SAFETY: the buffer is live, and no shader reads the slots.
     unsafe { heap.write_many(range.id(), 0, &all) }.unwrap();
-    assert_eq!(rig.gpu.calls("vkWriteResourceDescriptorsEXT"), 2);
+    assert_eq!(fixture.gpu.calls("vkWriteResourceDescriptorsEXT"), 2);
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
     let kernel = move |kernel: &mut Kernel<'_>| {
         for at in 0..11 {
@@ -290,25 +293,27 @@ fn eight_descriptors_are_one_call() {
         }
     };
     // SAFETY: the command buffer is being recorded.
-    dispatch(&rig, heap.store().mappings(0), kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
-    assert!((0..11).all(|at| u64::from(rig.get(at)) == 100 + at));
+    dispatch(&fixture, heap.store().mappings(0), kernel, |commands| unsafe {
+        heap.store().cmd_bind(commands)
+    });
+    assert!((0..11).all(|at| u64::from(fixture.get(at)) == 100 + at));
 }
 
 #[test]
 fn a_write_that_the_driver_fails_leaves_the_slot() {
-    let rig = rig(DescriptorHeapLimits::NVIDIA);
-    let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
+    let fixture = fixture(DescriptorHeapLimits::NVIDIA);
+    let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(1).unwrap();
     // SAFETY: the buffer is live, and no shader reads the slot.
-    unsafe { heap.write(range.id(), 0, &rig.storage(0)) }.unwrap();
-    rig.gpu.faults().fail_nth("vkWriteResourceDescriptorsEXT", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    unsafe { heap.write(range.id(), 0, &fixture.storage(0)) }.unwrap();
+    fixture.gpu.faults().fail_nth("vkWriteResourceDescriptorsEXT", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // SAFETY: as above.
-    let written = unsafe { heap.write(range.id(), 0, &rig.storage(1)) };
+    let written = unsafe { heap.write(range.id(), 0, &fixture.storage(1)) };
     assert!(matches!(written, Err(HeapWriteError::Driver(_))), "{written:?}");
     let kernel = |kernel: &mut Kernel<'_>| kernel.heap_buffer(0).write_u32(0, 3);
     // SAFETY: the command buffer is being recorded.
-    dispatch(&rig, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
-    assert_eq!(rig.get(0), 3);
+    dispatch(&fixture, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
+    assert_eq!(fixture.get(0), 3);
 }
 
 #[test]

@@ -20,14 +20,14 @@ impl HeapStore for Nothing {
 #[test]
 fn a_dropped_range_is_retired_once_and_at_no_other_time() {
     let clock = sublet::retire::Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let heap: Arc<DescriptorHeap<Nothing>> = Arc::new(DescriptorHeap::new(Nothing));
     let one = OwnedRange::new(Arc::clone(&heap), 3).unwrap();
     let two = OwnedRange::new(Arc::clone(&heap), 5).unwrap();
     let kept = one.id();
     drop(one);
     assert_eq!(heap.check(kept), Ok(()), "it waits for a promise");
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     // SAFETY: nothing is submitted.
     assert_eq!(unsafe { heap.retire_dropped(ticket) }, 1);
     assert_eq!(heap.check(kept), Err(RangeError::StaleHandle { range: kept }));
@@ -47,7 +47,7 @@ fn a_range_that_is_taken_out_is_the_programs() {
     let range = OwnedRange::new(Arc::clone(&heap), 8).unwrap().into_range();
     assert_eq!(Arc::strong_count(&heap), 1, "the heap is let go of");
     let clock = sublet::retire::Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     // SAFETY: nothing is submitted, here and below.
     assert_eq!(unsafe { heap.retire_dropped(ticket) }, 0);
     // SAFETY: as above.

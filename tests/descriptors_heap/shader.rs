@@ -7,7 +7,7 @@ use sublet::descriptor::{
 };
 use sublet::sim::{Kernel, Profile, profiles};
 
-use crate::common::{Rig, hold};
+use crate::common::{Fixture, hold};
 
 pub const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
 pub const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
@@ -25,7 +25,7 @@ fn kernel(kernel: &mut Kernel<'_>) {
 
 /// A pipeline for a heap at set 0, which runs one command buffer at a time.
 pub struct Shader<'a> {
-    rig: &'a Rig,
+    fixture: &'a Fixture,
     module: vk::ShaderModule,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
@@ -33,18 +33,18 @@ pub struct Shader<'a> {
 }
 
 impl<'a> Shader<'a> {
-    pub fn new(rig: &'a Rig, heap: vk::DescriptorSetLayout, flags: vk::PipelineCreateFlags) -> Self {
-        Self::of_heaps(rig, &[heap], flags)
+    pub fn new(fixture: &'a Fixture, heap: vk::DescriptorSetLayout, flags: vk::PipelineCreateFlags) -> Self {
+        Self::of_heaps(fixture, &[heap], flags)
     }
 
     /// Creates a pipeline for several heaps, starting at set 0.
     pub fn of_heaps(
-        rig: &'a Rig,
+        fixture: &'a Fixture,
         layouts: &[vk::DescriptorSetLayout],
         flags: vk::PipelineCreateFlags,
     ) -> Self {
-        let device = rig.gpu.device();
-        rig.gpu.set_kernel("increment", kernel);
+        let device = fixture.gpu.device();
+        fixture.gpu.set_kernel("increment", kernel);
         let code = [0x0723_0203];
         let info = vk::ShaderModuleCreateInfo::default().code(&code);
         // SAFETY: simulated modules accept any SPIR-V.
@@ -65,12 +65,12 @@ impl<'a> Shader<'a> {
         // SAFETY: the create-info is valid.
         let pool =
             unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
-        Self { rig, module, layout, pipeline, pool }
+        Self { fixture, module, layout, pipeline, pool }
     }
 
     /// Submits one dispatch. `bind` binds the heap.
     pub fn run(&self, words: [u32; 4], bind: impl FnOnce(vk::CommandBuffer, vk::PipelineLayout)) {
-        let device = self.rig.gpu.device();
+        let device = self.fixture.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         // SAFETY: the pool is live.
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
@@ -89,15 +89,15 @@ impl<'a> Shader<'a> {
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
         // SAFETY: all objects are live until the queue is idle.
-        unsafe { device.queue_submit(self.rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+        unsafe { device.queue_submit(self.fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
 }
 
 impl Drop for Shader<'_> {
     fn drop(&mut self) {
-        let device = self.rig.gpu.device();
+        let device = self.fixture.gpu.device();
         // SAFETY: the queue belongs to the device.
-        unsafe { device.queue_wait_idle(self.rig.gpu.queue()) }.unwrap();
+        unsafe { device.queue_wait_idle(self.fixture.gpu.queue()) }.unwrap();
         // SAFETY: the queue is idle, here and below.
         unsafe { device.destroy_command_pool(self.pool, None) };
         // SAFETY: as above.
@@ -114,27 +114,38 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 }
 
 /// Describes 256 bytes at each of the two positions in two slots, the first as a uniform buffer.
-pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
+pub fn fill<S: HeapStore>(
+    fixture: &Fixture,
+    heap: &DescriptorHeap<S>,
+    from: u64,
+    to: u64,
+) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
     // SAFETY: the buffer is live, and no shader reads the slot.
-    unsafe { heap.write(range.id(), 0, &rig.uniform(from)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &fixture.uniform(from)) }.unwrap();
     // SAFETY: as above.
-    unsafe { heap.write(range.id(), 1, &rig.storage(to)) }.unwrap();
+    unsafe { heap.write(range.id(), 1, &fixture.storage(to)) }.unwrap();
     range
 }
 
 /// The same with one call.
-fn fill_at_once<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
+fn fill_at_once<S: HeapStore>(
+    fixture: &Fixture,
+    heap: &DescriptorHeap<S>,
+    from: u64,
+    to: u64,
+) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
     // SAFETY: the buffer is live, and no shader reads the slots.
-    let first = unsafe { heap.write_many(range.id(), 0, &[rig.uniform(from), rig.storage(to)]) }.unwrap();
+    let first =
+        unsafe { heap.write_many(range.id(), 0, &[fixture.uniform(from), fixture.storage(to)]) }.unwrap();
     assert_eq!(first, range.first());
     range
 }
 
 /// Two materials use the same slots one after the other.
 fn play<S: HeapStore>(
-    rig: &Rig,
+    fixture: &Fixture,
     shader: &Shader<'_>,
     heap: &DescriptorHeap<S>,
     binding: impl Fn(DescriptorKind) -> u32,
@@ -142,26 +153,26 @@ fn play<S: HeapStore>(
 ) {
     let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);
     for (at, value) in [(0, 7), (1, 10), (2, 20), (3, 30)] {
-        rig.put(at, value);
+        fixture.put(at, value);
     }
     let words =
         |range: &DescriptorRange| [range.index(0).unwrap(), uniforms, range.index(1).unwrap(), buffers];
     // Preceding slots, so that the indices are not all zero.
     let others = heap.allocate(3).unwrap();
-    let range = fill(rig, heap, 0, 1);
+    let range = fill(fixture, heap, 0, 1);
     let first = range.first();
     shader.run(words(&range), &bind);
-    assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 20, 30]);
+    assert_eq!([0, 1, 2, 3].map(|at| fixture.get(at)), [7, 8, 20, 30]);
     // SAFETY: no later recording uses it.
-    unsafe { heap.retire(rig.done(), range) }.unwrap();
-    heap.collect(&rig.clock).unwrap();
-    let again = fill_at_once(rig, heap, 3, 2);
+    unsafe { heap.retire(fixture.done(), range) }.unwrap();
+    heap.collect(&fixture.clock).unwrap();
+    let again = fill_at_once(fixture, heap, 3, 2);
     assert_eq!(again.first(), first);
     shader.run(words(&again), &bind);
-    assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 31, 30]);
+    assert_eq!([0, 1, 2, 3].map(|at| fixture.get(at)), [7, 8, 31, 30]);
     // SAFETY: no submission uses it.
     unsafe { heap.free(others) }.unwrap();
-    rig.gpu.assert_silent();
+    fixture.gpu.assert_silent();
 }
 
 pub fn profiles(which: impl Fn(&Profile) -> bool) -> Vec<&'static str> {
@@ -175,11 +186,11 @@ pub fn profiles(which: impl Fn(&Profile) -> bool) -> Vec<&'static str> {
 fn a_set_store_shows_shaders_what_was_written() {
     for name in profiles(|profile| profile.features.descriptor_indexing) {
         for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
-            let rig = Rig::new(name);
-            let heap = rig.set_heap(&small(arrays));
-            let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
+            let fixture = Fixture::new(name);
+            let heap = fixture.set_heap(&small(arrays));
+            let shader = Shader::new(&fixture, heap.store().layout(), vk::PipelineCreateFlags::empty());
             let binding = |kind| heap.store().binding(kind).unwrap();
-            play(&rig, &shader, &heap, binding, |commands, layout| {
+            play(&fixture, &shader, &heap, binding, |commands, layout| {
                 // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                 unsafe { heap.store().cmd_bind(commands, POINT, layout, 0) };
             });
@@ -190,16 +201,16 @@ fn a_set_store_shows_shaders_what_was_written() {
 #[test]
 fn a_classic_store_shows_shaders_what_was_written() {
     for name in profiles(|_| true) {
-        let rig = Rig::new(name);
-        let defaults = [rig.storage(5), rig.uniform(5)];
+        let fixture = Fixture::new(name);
+        let defaults = [fixture.storage(5), fixture.uniform(5)];
         let info = small(HeapArrays::Auto);
         // SAFETY: the fixture's buffer outlives the heap.
-        let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
+        let store = unsafe { ClassicStore::new(&fixture.device, &info, 2, &defaults) }.unwrap();
         let heap = hold(DescriptorHeap::new(store));
-        let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
+        let shader = Shader::new(&fixture, heap.store().layout(), vk::PipelineCreateFlags::empty());
         let binding = |kind| heap.store().binding(kind).unwrap();
         let frame = std::cell::Cell::new(0);
-        play(&rig, &shader, &heap, binding, |commands, layout| {
+        play(&fixture, &shader, &heap, binding, |commands, layout| {
             let now = frame.replace(frame.get() + 1);
             // SAFETY: submissions run at once, and the buffer is live.
             unsafe { heap.store().update(now) };
@@ -213,12 +224,12 @@ fn a_classic_store_shows_shaders_what_was_written() {
 fn a_buffer_store_shows_shaders_what_was_written() {
     for name in profiles(|profile| profile.limits.descriptor_buffer.is_some()) {
         for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
-            let rig = Rig::new(name);
-            let heap = rig.buffer_heap(&small(arrays));
+            let fixture = Fixture::new(name);
+            let heap = fixture.buffer_heap(&small(arrays));
             let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
-            let shader = Shader::new(&rig, heap.store().layout(), flags);
+            let shader = Shader::new(&fixture, heap.store().layout(), flags);
             let binding = |kind| heap.store().binding(kind).unwrap();
-            play(&rig, &shader, &heap, binding, |commands, layout| {
+            play(&fixture, &shader, &heap, binding, |commands, layout| {
                 // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
                 unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
                 // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
@@ -230,20 +241,20 @@ fn a_buffer_store_shows_shaders_what_was_written() {
 
 #[test]
 fn shaders_see_what_was_copied_from_host_memory() {
-    let rig = Rig::new("nvidia-h200");
-    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let fixture = Fixture::new("nvidia-h200");
+    let mut staging = HostHeap::new(&fixture.device, &HostHeapCreateInfo::default()).unwrap();
     assert!(staging.stride().is_some(), "they are bytes");
     let from = staging.allocate(2).unwrap();
     // SAFETY: the buffer is live.
-    unsafe { staging.write(from.id(), 0, &rig.uniform(2)) }.unwrap();
+    unsafe { staging.write(from.id(), 0, &fixture.uniform(2)) }.unwrap();
     // SAFETY: as above.
-    unsafe { staging.write(from.id(), 1, &rig.storage(3)) }.unwrap();
+    unsafe { staging.write(from.id(), 1, &fixture.storage(3)) }.unwrap();
     for arrays in [HeapArrays::One, HeapArrays::PerType] {
-        rig.put(2, 40);
-        rig.put(3, 0);
-        let heap = rig.buffer_heap(&small(arrays));
+        fixture.put(2, 40);
+        fixture.put(3, 0);
+        let heap = fixture.buffer_heap(&small(arrays));
         let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
-        let shader = Shader::new(&rig, heap.store().layout(), flags);
+        let shader = Shader::new(&fixture, heap.store().layout(), flags);
         let to = heap.allocate(5).unwrap();
         // SAFETY: the buffer is live, and no shader reads the slots.
         assert_eq!(unsafe { heap.copy_from(to.id(), 3, &staging, from.id()) }, Ok(2));
@@ -256,6 +267,6 @@ fn shaders_see_what_was_copied_from_host_memory() {
             // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
             unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
         });
-        assert_eq!((rig.get(2), rig.get(3)), (40, 41), "{arrays:?}");
+        assert_eq!((fixture.get(2), fixture.get(3)), (40, 41), "{arrays:?}");
     }
 }

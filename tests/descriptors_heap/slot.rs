@@ -5,7 +5,7 @@ use sublet::descriptor::{
     OutOfRange, RangeError,
 };
 
-use crate::common::{Rig, hold};
+use crate::common::{Fixture, hold};
 use crate::shader::TYPES;
 
 const INFO: HeapCreateInfo<'static> =
@@ -13,8 +13,8 @@ const INFO: HeapCreateInfo<'static> =
 
 #[test]
 fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
-    let rig = Rig::new("nvidia-h200");
-    let heap = rig.buffer_heap(&INFO);
+    let fixture = Fixture::new("nvidia-h200");
+    let heap = fixture.buffer_heap(&INFO);
     let range = heap.allocate(3).unwrap();
     let kind = DescriptorKind::StorageBuffer;
     let [first, second] = [0, 1].map(|slot| heap.slot(range.id(), slot, kind).unwrap());
@@ -32,7 +32,7 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
     // SAFETY: the slot is mapped, and no thread writes to it meanwhile.
     let before = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
     // SAFETY: the buffer is live, and no shader reads the slot.
-    unsafe { heap.write(range.id(), 0, &rig.storage(3)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &fixture.storage(3)) }.unwrap();
     // SAFETY: as above.
     let after = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
     assert_ne!(before, after);
@@ -40,8 +40,8 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
 
 #[test]
 fn a_slot_of_a_set_is_an_element_of_a_binding() {
-    let rig = Rig::new("nvidia-h200");
-    let heap = rig.set_heap(&INFO);
+    let fixture = Fixture::new("nvidia-h200");
+    let heap = fixture.set_heap(&INFO);
     let range = heap.allocate(2).unwrap();
     let slot = heap.slot(range.id(), 1, DescriptorKind::UniformBuffer).unwrap();
     let binding = heap.store().binding(DescriptorKind::UniformBuffer).unwrap();
@@ -60,10 +60,10 @@ fn a_slot_of_a_set_is_an_element_of_a_binding() {
 
 #[test]
 fn a_slot_of_copies_is_written_by_their_update_alone() {
-    let rig = Rig::new("lavapipe");
-    let defaults = [rig.uniform(0), rig.storage(0)];
+    let fixture = Fixture::new("lavapipe");
+    let defaults = [fixture.uniform(0), fixture.storage(0)];
     // SAFETY: the fixture's buffer outlives the heap.
-    let store = unsafe { ClassicStore::new(&rig.device, &INFO, 2, &defaults) }.unwrap();
+    let store = unsafe { ClassicStore::new(&fixture.device, &INFO, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     let range = heap.allocate(1).unwrap();
     let slot = heap.slot(range.id(), 0, DescriptorKind::StorageBuffer).unwrap();

@@ -2,14 +2,14 @@
 
 use sublet::descriptor::{DescriptorRange, HeapCreateInfo, HeapError, SlotState};
 
-use crate::common::Rig;
+use crate::common::Fixture;
 
 #[test]
 fn threads_never_get_the_same_slot() {
     const THREADS: usize = 4;
-    let rig = Rig::new("nvidia-h200");
+    let fixture = Fixture::new("nvidia-h200");
     let info = HeapCreateInfo { slots: 512, ..HeapCreateInfo::default() };
-    let heap = rig.set_heap(&info);
+    let heap = fixture.set_heap(&info);
     let owners: Vec<_> = (0..512).map(|_| std::sync::atomic::AtomicU32::new(0)).collect();
     let claim = |range: &DescriptorRange, from, to| {
         for index in range.indices() {
@@ -20,7 +20,7 @@ fn threads_never_get_the_same_slot() {
     };
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (heap, rig, claim) = (&heap, &rig, &claim);
+            let (heap, fixture, claim) = (&heap, &fixture, &claim);
             scope.spawn(move || {
                 let own = u32::try_from(thread).unwrap() + 1;
                 let mut random = fastrand::Rng::with_seed(own.into());
@@ -30,7 +30,7 @@ fn threads_never_get_the_same_slot() {
                         Ok(range) => {
                             claim(&range, 0, own);
                             // SAFETY: the buffer is live, and nothing was submitted.
-                            unsafe { heap.write(range.id(), 0, &rig.storage(1)) }.unwrap();
+                            unsafe { heap.write(range.id(), 0, &fixture.storage(1)) }.unwrap();
                             held.push(range);
                         }
                         Err(HeapError::Full { .. }) => {}
@@ -40,19 +40,19 @@ fn threads_never_get_the_same_slot() {
                         let range = held.swap_remove(random.usize(..held.len()));
                         claim(&range, own, 0);
                         // SAFETY: no later recording uses it.
-                        unsafe { heap.retire(rig.done(), range) }.unwrap();
+                        unsafe { heap.retire(fixture.done(), range) }.unwrap();
                     }
-                    heap.collect(&rig.clock).unwrap();
+                    heap.collect(&fixture.clock).unwrap();
                 }
                 for range in held {
                     claim(&range, own, 0);
                     // SAFETY: no later recording uses it.
-                    unsafe { heap.retire(rig.done(), range) }.unwrap();
+                    unsafe { heap.retire(fixture.done(), range) }.unwrap();
                 }
             });
         }
     });
-    heap.collect(&rig.clock).unwrap();
+    heap.collect(&fixture.clock).unwrap();
     assert_eq!((heap.statistics().free, heap.largest_free()), (512, 512));
     heap.walk(|run| assert_eq!(run.state, SlotState::Free));
 }

@@ -2,21 +2,21 @@
 
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 #[test]
 fn many_sets_take_one_call_for_each_pool() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets();
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets();
         let one = allocate(&sets, &layout);
-        kit.gpu.reset_calls();
+        fixture.gpu.reset_calls();
         let many = unsafe { sets.allocate_many(&layout, 1000) }.unwrap();
         sets.validate();
         assert_eq!(many.len(), 1000);
         // 15 sets were free in the first pool. The other pools provide 512 and 473.
-        assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 3);
-        assert_eq!(kit.gpu.calls("vkCreateDescriptorPool"), 2);
+        assert_eq!(fixture.gpu.calls("vkAllocateDescriptorSets"), 3);
+        assert_eq!(fixture.gpu.calls("vkCreateDescriptorPool"), 2);
         let mut handles: Vec<_> = many.iter().map(|set| set.handle()).collect();
         handles.sort();
         handles.dedup();
@@ -27,20 +27,24 @@ fn many_sets_take_one_call_for_each_pool() {
 
 #[test]
 fn no_sets_are_no_calls() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     assert_eq!(unsafe { sets.allocate_many(&layout, 0) }.unwrap(), []);
     assert_eq!(sets.statistics(), Default::default());
 }
 
 #[test]
 fn all_or_none() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets_in_pools_of(8);
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets_in_pools_of(8);
         let live: Vec<_> = (0..5).map(|_| allocate(&sets, &layout)).collect();
         for fails in 0..4 {
             let before = sets.statistics();
-            kit.gpu.faults().fail_nth("vkCreateDescriptorPool", fails, ash::vk::Result::ERROR_DEVICE_LOST);
+            fixture.gpu.faults().fail_nth(
+                "vkCreateDescriptorPool",
+                fails,
+                ash::vk::Result::ERROR_DEVICE_LOST,
+            );
             let error = unsafe { sets.allocate_many(&layout, 40) }.unwrap_err();
             assert!(matches!(error, AllocateDescriptorSetError::NoPool { sets: 1..=8, .. }), "{error:?}");
             sets.validate();
@@ -52,15 +56,15 @@ fn all_or_none() {
 
 #[test]
 fn a_batch_takes_ready_sets_first() {
-    let kit = Kit::new();
-    let layout = kit.layout(&[(DescriptorKind::SampledImage, 2)]);
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = fixture.layout(&[(DescriptorKind::SampledImage, 2)]);
+    let sets = fixture.sets();
     let many = unsafe { sets.allocate_many(&layout, 10) }.unwrap();
     let mut handles: Vec<_> = many.iter().map(|set| set.handle()).collect();
     many.into_iter().for_each(|set| free(&sets, set));
-    kit.gpu.reset_calls();
+    fixture.gpu.reset_calls();
     let again = unsafe { sets.allocate_many(&layout, 10) }.unwrap();
-    assert_eq!(kit.gpu.call_counts(), []);
+    assert_eq!(fixture.gpu.call_counts(), []);
     let mut same: Vec<_> = again.iter().map(|set| set.handle()).collect();
     handles.sort();
     same.sort();

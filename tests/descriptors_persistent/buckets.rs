@@ -3,15 +3,16 @@
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 #[test]
 fn sets_share_pools_just_if_their_counts_are_the_same() {
-    for kit in Kit::all() {
-        let sets = kit.sets();
-        let pair = |first, second| kit.layout(&[(first, 1), (second, 1)]);
+    for fixture in Fixture::all() {
+        let sets = fixture.sets();
+        let pair = |first, second| fixture.layout(&[(first, 1), (second, 1)]);
         let (uniform, storage) = (DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer);
-        let layouts = [pair(uniform, storage), pair(storage, uniform), kit.uniform(), pair(uniform, uniform)];
+        let layouts =
+            [pair(uniform, storage), pair(storage, uniform), fixture.uniform(), pair(uniform, uniform)];
         let live: Vec<_> = layouts.iter().map(|layout| allocate(&sets, layout)).collect();
         assert_eq!(sets.statistics().buckets, 3, "the first two are of one");
         assert_eq!(sets.statistics().pools, 3);
@@ -21,23 +22,23 @@ fn sets_share_pools_just_if_their_counts_are_the_same() {
 
 #[test]
 fn a_freed_set_serves_its_layout_without_a_call_of_the_driver() {
-    let (kit, layout, sets) = Kit::with_sets();
+    let (fixture, layout, sets) = Fixture::with_sets();
     let set = allocate(&sets, &layout);
     free(&sets, set);
-    kit.gpu.reset_calls();
+    fixture.gpu.reset_calls();
     for _ in 0..100 {
         let set = allocate(&sets, &layout);
         free(&sets, set);
     }
-    assert_eq!(kit.gpu.call_counts(), []);
+    assert_eq!(fixture.gpu.call_counts(), []);
 }
 
 #[test]
 fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
-    let kit = Kit::new();
-    let sets = kit.sets_in_pools_of(4);
+    let fixture = Fixture::new();
+    let sets = fixture.sets_in_pools_of(4);
     // The counts are equal but the bindings differ, so a free set of one layout cannot serve the other.
-    let old = kit.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::StorageBuffer, 1)]);
+    let old = fixture.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::StorageBuffer, 1)]);
     let set = allocate(&sets, &old);
     let handle = set.handle();
     free(&sets, set);
@@ -60,14 +61,14 @@ fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
 
 #[test]
 fn layouts_whose_descriptors_are_not_in_sets_are_refused_before_anything_is_done() {
-    let kit = Kit::new();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let sets = fixture.sets();
     let none = vk::DescriptorBindingFlags::empty();
     for flags in [
         vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR,
         vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
     ] {
-        let layout = kit.layout_with(&[(DescriptorKind::UniformBuffer, 1)], flags, none);
+        let layout = fixture.layout_with(&[(DescriptorKind::UniformBuffer, 1)], flags, none);
         let error = unsafe { sets.allocate(&layout) }.unwrap_err();
         assert_eq!(error, AllocateDescriptorSetError::NotForSets { flags });
         let error = unsafe { sets.allocate_many(&layout, 3) }.unwrap_err();
@@ -78,9 +79,9 @@ fn layouts_whose_descriptors_are_not_in_sets_are_refused_before_anything_is_done
 
 #[test]
 fn a_layout_without_descriptors_has_sets() {
-    for kit in Kit::all() {
-        let layout = kit.layout(&[]);
-        let sets = kit.sets();
+    for fixture in Fixture::all() {
+        let layout = fixture.layout(&[]);
+        let sets = fixture.sets();
         let live: Vec<_> = (0..40).map(|_| allocate(&sets, &layout)).collect();
         live.into_iter().for_each(|set| free(&sets, set));
     }

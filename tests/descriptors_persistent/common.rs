@@ -26,7 +26,7 @@ pub const FAULTS: [(DescriptorQuirk, DescriptorQuirks); 5] = [
     (DescriptorQuirk::all(), DescriptorQuirks::all()),
 ];
 
-pub struct Kit {
+pub struct Fixture {
     pub gpu: Gpu,
     pub device: DescriptorDevice,
     layouts: RefCell<Vec<vk::DescriptorSetLayout>>,
@@ -36,16 +36,16 @@ pub fn builder() -> GpuBuilder {
     Gpu::builder(Profile::by_name("nvidia-h200").unwrap())
 }
 
-impl Kit {
+impl Fixture {
     pub fn new() -> Held<Self> {
         Self::of(builder().descriptor_pools(DescriptorPoolPolicy::NeverRefuses), None)
     }
 
     /// Returns a fixture with a layout of one uniform buffer, and an allocator for its sets.
     pub fn with_sets() -> (Held<Self>, SetLayout, Held<Sets>) {
-        let kit = Self::new();
-        let (layout, sets) = (kit.uniform(), kit.sets());
-        (kit, layout, sets)
+        let fixture = Self::new();
+        let (layout, sets) = (fixture.uniform(), fixture.sets());
+        (fixture, layout, sets)
     }
 
     pub fn of(builder: GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
@@ -127,7 +127,7 @@ impl Kit {
     }
 }
 
-impl End for Kit {
+impl End for Fixture {
     /// Checks that no pool or set is left, that no call relied on a refusal, and that the driver emitted no message.
     fn end(self) {
         let live = self.gpu.live();

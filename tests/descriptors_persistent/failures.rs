@@ -5,7 +5,7 @@ use sublet::descriptor::{
     AllocateDescriptorSetError, CreateDescriptorPoolError, DescriptorSet, PersistentSetsCreateInfo,
 };
 
-use crate::common::{Allocated, Kit, Sets, allocate, free};
+use crate::common::{Allocated, Fixture, Sets, allocate, free};
 
 const RESULTS: [vk::Result; 6] = [
     vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -20,8 +20,8 @@ const CALLS: [&str; 4] =
     ["vkCreateDescriptorPool", "vkAllocateDescriptorSets", "vkFreeDescriptorSets", "vkResetDescriptorPool"];
 
 /// Growth, batches, reuse, other layouts in the same pools, empty pools. A failed allocation takes nothing.
-fn script(kit: &Kit, sets: &Sets) -> (usize, Vec<DescriptorSet>) {
-    let layouts = [kit.uniform(), kit.uniform()];
+fn script(fixture: &Fixture, sets: &Sets) -> (usize, Vec<DescriptorSet>) {
+    let layouts = [fixture.uniform(), fixture.uniform()];
     let (mut live, mut failed): (Vec<DescriptorSet>, _) = (Vec::new(), 0);
     let mut take = |live: &mut Vec<DescriptorSet>, layout: usize, many: u32| {
         let before = sets.statistics();
@@ -66,10 +66,10 @@ fn whichever_call_fails_once_nothing_is_lost() {
     for call in CALLS {
         for result in RESULTS {
             for nth in 0..12 {
-                let kit = Kit::new();
-                let sets = kit.sets_in_pools_of(8);
-                kit.gpu.faults().fail_nth(call, nth, result);
-                let (failed, live) = script(&kit, &sets);
+                let fixture = Fixture::new();
+                let sets = fixture.sets_in_pools_of(8);
+                fixture.gpu.faults().fail_nth(call, nth, result);
+                let (failed, live) = script(&fixture, &sets);
                 assert!(failed <= 1, "one call failed, {failed} allocations did: {call} {nth} {result}");
                 live.into_iter().for_each(|set| free(&sets, set));
                 assert_eq!(sets.statistics().live_sets, 0);
@@ -82,16 +82,16 @@ fn whichever_call_fails_once_nothing_is_lost() {
 fn whichever_call_fails_always_every_allocation_ends() {
     for call in CALLS {
         for result in RESULTS {
-            let kit = Kit::new();
-            let sets = kit.sets_in_pools_of(8);
-            kit.gpu.faults().fail_always(call, result);
-            let (failed, live) = script(&kit, &sets);
+            let fixture = Fixture::new();
+            let sets = fixture.sets_in_pools_of(8);
+            fixture.gpu.faults().fail_always(call, result);
+            let (failed, live) = script(&fixture, &sets);
             let needed = matches!(call, "vkCreateDescriptorPool" | "vkAllocateDescriptorSets");
             assert_eq!(failed, if needed { 18 } else { 0 }, "{call} {result}");
             live.into_iter().for_each(|set| free(&sets, set));
-            assert!(!needed || kit.gpu.live().descriptor_pools == 0, "pools that gave nothing are kept");
-            kit.gpu.faults().clear();
-            let (failed, _) = script(&kit, &sets);
+            assert!(!needed || fixture.gpu.live().descriptor_pools == 0, "pools that gave nothing are kept");
+            fixture.gpu.faults().clear();
+            let (failed, _) = script(&fixture, &sets);
             assert_eq!(failed, 0, "it goes on once the driver does: {call} {result}");
         }
     }
@@ -100,23 +100,23 @@ fn whichever_call_fails_always_every_allocation_ends() {
 #[test]
 fn a_fresh_pool_that_refuses_is_an_error_and_is_not_kept() {
     for result in [vk::Result::ERROR_OUT_OF_POOL_MEMORY, vk::Result::ERROR_FRAGMENTED_POOL] {
-        let (kit, layout, sets) = Kit::with_sets();
-        kit.gpu.faults().fail_always("vkAllocateDescriptorSets", result);
+        let (fixture, layout, sets) = Fixture::with_sets();
+        fixture.gpu.faults().fail_always("vkAllocateDescriptorSets", result);
         let error = unsafe { sets.allocate(&layout) }.unwrap_err();
         let AllocateDescriptorSetError::FreshPoolRefused { counts, source } = error else {
             panic!("{error:?}");
         };
         assert_eq!((counts, source.result), (layout.counts(), result));
-        assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 1, "it is asked once");
-        assert_eq!(kit.gpu.live().descriptor_pools, 0);
+        assert_eq!(fixture.gpu.calls("vkAllocateDescriptorSets"), 1, "it is asked once");
+        assert_eq!(fixture.gpu.live().descriptor_pools, 0);
     }
 }
 
 #[test]
 fn where_a_large_pool_is_refused_a_small_one_does() {
-    let (kit, layout, sets) = Kit::with_sets();
+    let (fixture, layout, sets) = Fixture::with_sets();
     let result = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
-    kit.gpu.faults().fail_nth("vkCreateDescriptorPool", 0, result);
+    fixture.gpu.faults().fail_nth("vkCreateDescriptorPool", 0, result);
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 1);
     free(&sets, set);
@@ -124,12 +124,12 @@ fn where_a_large_pool_is_refused_a_small_one_does() {
 
 #[test]
 fn where_no_pool_can_be_made_idle_ones_are_given_back_first() {
-    let kit = Kit::new();
-    let [uniform, other] = [kit.uniform(), kit.layout(&[])];
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let [uniform, other] = [fixture.uniform(), fixture.layout(&[])];
+    let sets = fixture.sets();
     let idle = allocate(&sets, &other);
     free(&sets, idle);
-    let faults = kit.gpu.faults();
+    let faults = fixture.gpu.faults();
     for _ in 0..2 {
         faults.fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         faults.fail_nth("vkCreateDescriptorPool", 1, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
@@ -158,17 +158,17 @@ fn where_no_pool_can_be_made_idle_ones_are_given_back_first() {
 #[test]
 fn every_error_says_what_was_asked_and_has_the_drivers_answer_as_its_source() {
     use std::error::Error;
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets_of(&PersistentSetsCreateInfo { first_sets: 0, max_sets: 0, ..kit.info() });
-    kit.gpu.faults().fail_always("vkAllocateDescriptorSets", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let fixture = Fixture::new();
+    let layout = fixture.uniform();
+    let sets = fixture.sets_of(&PersistentSetsCreateInfo { first_sets: 0, max_sets: 0, ..fixture.info() });
+    fixture.gpu.faults().fail_always("vkAllocateDescriptorSets", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
     let line =
         "the driver did not allocate a descriptor set of 1 UniformBuffer: vkAllocateDescriptorSets failed";
     assert!(error.to_string().starts_with(line), "{error}");
     assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
-    kit.gpu.faults().clear();
-    kit.gpu.faults().fail_always("vkCreateDescriptorPool", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    fixture.gpu.faults().clear();
+    fixture.gpu.faults().fail_always("vkCreateDescriptorPool", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
     let line = "no pool was made for 1 sets of 1 UniformBuffer each: \
         the driver did not make a descriptor pool of 1 sets and 1 descriptors: vkCreateDescriptorPool failed";

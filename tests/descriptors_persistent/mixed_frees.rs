@@ -2,15 +2,15 @@
 
 use sublet::descriptor::DescriptorKind;
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 /// gpu-descriptor attributes a freed set to the batch before it, and fails the third allocation although nothing is
 /// live.
 #[test]
 fn with_nothing_live_there_is_room_for_everything_after_mixed_frees() {
-    for kit in Kit::all() {
-        let layouts = [kit.uniform(), kit.layout(&[(DescriptorKind::StorageBuffer, 2)])];
-        let sets = kit.sets_in_pools_of(8);
+    for fixture in Fixture::all() {
+        let layouts = [fixture.uniform(), fixture.layout(&[(DescriptorKind::StorageBuffer, 2)])];
+        let sets = fixture.sets_in_pools_of(8);
         for _ in 0..20 {
             let live: Vec<_> = (0..16).map(|turn| allocate(&sets, &layouts[turn % 2])).collect();
             for set in live {
@@ -34,9 +34,9 @@ fn allocate_and_forget(sets: &crate::common::Sets, layout: &sublet::descriptor::
 /// The same with layouts of equal counts, which share their pools.
 #[test]
 fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
-    for kit in Kit::all() {
-        let layouts = [kit.uniform(), kit.uniform(), kit.uniform()];
-        let sets = kit.sets_in_pools_of(8);
+    for fixture in Fixture::all() {
+        let layouts = [fixture.uniform(), fixture.uniform(), fixture.uniform()];
+        let sets = fixture.sets_in_pools_of(8);
         for turn in 0..300 {
             let live: Vec<_> = (0..8).map(|at| allocate(&sets, &layouts[(turn + at) % 3])).collect();
             for set in live {
@@ -50,9 +50,9 @@ fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
 /// Free sets kept for one layout do not block another: there are only as many pools as the live sets need.
 #[test]
 fn sets_that_are_kept_for_a_layout_make_way_before_a_pool_is_made() {
-    let kit = Kit::new();
-    let layouts = [kit.uniform(), kit.uniform()];
-    let sets = kit.sets_in_pools_of(8);
+    let fixture = Fixture::new();
+    let layouts = [fixture.uniform(), fixture.uniform()];
+    let sets = fixture.sets_in_pools_of(8);
     let kept = allocate(&sets, &layouts[0]);
     let gone = [(); 7].map(|()| allocate(&sets, &layouts[0]));
     for set in gone {
@@ -60,7 +60,7 @@ fn sets_that_are_kept_for_a_layout_make_way_before_a_pool_is_made() {
     }
     let others = [(); 7].map(|()| allocate(&sets, &layouts[1]));
     assert_eq!(sets.statistics().pools, 1);
-    assert_eq!(kit.gpu.calls("vkFreeDescriptorSets"), 7);
+    assert_eq!(fixture.gpu.calls("vkFreeDescriptorSets"), 7);
     for set in others {
         free(&sets, set);
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sublet::descriptor::{DescriptorKind, DescriptorSet, DescriptorSetId};
 use sublet::retire::{Clock, Ticket};
 
-use crate::common::{Held, Kit};
+use crate::common::{Fixture, Held};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -38,21 +38,21 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(kit: Held<Kit>, steps: &[Step]) {
+fn play(fixture: Held<Fixture>, steps: &[Step]) {
     let layouts = [
-        kit.uniform(),
-        kit.uniform(),
-        kit.layout(&[(DescriptorKind::UniformBuffer, 2)]),
-        kit.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::UniformBuffer, 1)]),
+        fixture.uniform(),
+        fixture.uniform(),
+        fixture.layout(&[(DescriptorKind::UniformBuffer, 2)]),
+        fixture.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::UniformBuffer, 1)]),
     ];
-    let table = kit.layout_with(
+    let table = fixture.layout_with(
         &[(DescriptorKind::SampledImage, 50)],
         ash::vk::DescriptorSetLayoutCreateFlags::empty(),
         ash::vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT,
     );
-    let sets = kit.sets_in_pools_of(5);
+    let sets = fixture.sets_in_pools_of(5);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut live: Vec<DescriptorSet> = Vec::new();
     let mut waiting: Vec<(Ticket, bool, u64)> = Vec::new();
     let mut dead: Vec<DescriptorSetId> = Vec::new();
@@ -72,7 +72,7 @@ fn play(kit: Held<Kit>, steps: &[Step]) {
             Step::Retire(at) if !live.is_empty() => {
                 let set = live.swap_remove(at % before);
                 dead.push(set.id());
-                let ticket = clock.open(lane);
+                let ticket = clock.open(timeline);
                 waiting.push((ticket, false, set.handle().as_raw()));
                 unsafe { sets.retire(ticket, set) }.unwrap();
             }
@@ -95,10 +95,10 @@ fn play(kit: Held<Kit>, steps: &[Step]) {
                 // space.
                 let refuses = ash::vk::Result::ERROR_FRAGMENTED_POOL;
                 if sets.statistics().room > 30 {
-                    kit.gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, refuses);
+                    fixture.gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, refuses);
                     let result = unsafe { sets.allocate(&layouts[0]) };
                     live.extend(result.ok());
-                    kit.gpu.faults().clear();
+                    fixture.gpu.faults().clear();
                 }
             }
             _ => {}
@@ -118,8 +118,8 @@ fn play(kit: Held<Kit>, steps: &[Step]) {
         assert_eq!(statistics.retired_sets, u64::try_from(waiting.len()).unwrap());
         let all = statistics.live_sets + statistics.retired_sets + statistics.ready_sets;
         assert_eq!(statistics.capacity, all + statistics.room + statistics.lost);
-        assert_eq!(kit.gpu.live().descriptor_pools, u64::from(statistics.pools));
-        assert_eq!(kit.gpu.descriptor_pool_overruns(), 0);
+        assert_eq!(fixture.gpu.live().descriptor_pools, u64::from(statistics.pools));
+        assert_eq!(fixture.gpu.descriptor_pool_overruns(), 0);
     }
     assert_eq!(
         unsafe { sets.release().destroy() }.iter().map(|leak| u64::from(leak.sets)).sum::<u64>(),
@@ -135,6 +135,6 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         driver in 0..15_usize,
     ) {
-        play(Kit::all().nth(driver).unwrap(), &steps);
+        play(Fixture::all().nth(driver).unwrap(), &steps);
     }
 }

@@ -3,11 +3,11 @@
 use sublet::descriptor::StaleDescriptorSet;
 use sublet::retire::Clock;
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 #[test]
 fn a_name_finds_its_set_and_never_another() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let first = allocate(&sets, &layout);
     let (id, handle) = (first.id(), first.handle());
     assert_eq!(sets.set(id), Ok(handle));
@@ -22,9 +22,9 @@ fn a_name_finds_its_set_and_never_another() {
 
 #[test]
 fn a_name_ends_when_its_set_is_retired_and_not_when_it_is_collected() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     let set = allocate(&sets, &layout);
     let id = set.id();
     unsafe { sets.retire(ticket, set) }.unwrap();
@@ -38,11 +38,11 @@ fn a_name_ends_when_its_set_is_retired_and_not_when_it_is_collected() {
 
 #[test]
 fn names_end_with_pools_and_do_not_come_back_in_other_buckets() {
-    let kit = Kit::new();
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let sets = fixture.sets();
     let mut old = Vec::new();
     for count in 1..30 {
-        let layout = kit.layout(&[(sublet::descriptor::DescriptorKind::StorageBuffer, count)]);
+        let layout = fixture.layout(&[(sublet::descriptor::DescriptorKind::StorageBuffer, count)]);
         let set = allocate(&sets, &layout);
         assert!(old.iter().all(|&id| sets.set(id).is_err()) && !old.contains(&set.id()));
         old.push(set.id());
@@ -55,15 +55,15 @@ fn names_end_with_pools_and_do_not_come_back_in_other_buckets() {
 
 #[test]
 fn sets_and_names_of_another_allocator_are_refused_and_the_set_comes_back() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let (one, other) = (kit.sets(), kit.sets());
+    let fixture = Fixture::new();
+    let layout = fixture.uniform();
+    let (one, other) = (fixture.sets(), fixture.sets());
     let (mine, theirs) = (allocate(&one, &layout), allocate(&other, &layout));
     let handle = theirs.handle();
     assert!(one.set(theirs.id()).is_err());
     let back = unsafe { one.free(theirs) }.unwrap_err().set;
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     let back = unsafe { one.retire(ticket, back) }.unwrap_err().set;
     assert_eq!(back.handle(), handle);
     assert_eq!(one.statistics().live_sets, 1);

@@ -2,12 +2,12 @@
 
 use sublet::descriptor::{DescriptorKind, PersistentSetsCreateInfo};
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 #[test]
 fn a_program_with_few_sets_has_one_small_pool() {
-    let (kit, layout, sets) = Kit::with_sets();
-    assert_eq!(kit.gpu.live().descriptor_pools, 0, "none before the first set");
+    let (fixture, layout, sets) = Fixture::with_sets();
+    assert_eq!(fixture.gpu.live().descriptor_pools, 0, "none before the first set");
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 16);
     free(&sets, set);
@@ -15,9 +15,9 @@ fn a_program_with_few_sets_has_one_small_pool() {
 
 #[test]
 fn pools_grow_with_what_lives_up_to_a_limit() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets();
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets();
         let mut capacities = vec![0];
         let live: Vec<_> = (0..2000)
             .map(|_| {
@@ -39,7 +39,7 @@ fn pools_grow_with_what_lives_up_to_a_limit() {
 
 #[test]
 fn one_large_request_does_not_make_later_pools_large() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let many = unsafe { sets.allocate_many(&layout, 300) }.unwrap();
     assert_eq!(sets.statistics().capacity, 300);
     many.into_iter().for_each(|set| free(&sets, set));
@@ -51,9 +51,9 @@ fn one_large_request_does_not_make_later_pools_large() {
 
 #[test]
 fn inline_uniform_blocks_are_reserved_by_use_and_not_by_the_largest_there_can_be() {
-    let kit = Kit::new();
-    let layout = kit.layout(&[(DescriptorKind::InlineUniformBlock, 256); 4]);
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = fixture.layout(&[(DescriptorKind::InlineUniformBlock, 256); 4]);
+    let sets = fixture.sets();
     let mut live = Vec::new();
     for _ in 0..1000 {
         let before = sets.statistics().capacity;
@@ -67,9 +67,9 @@ fn inline_uniform_blocks_are_reserved_by_use_and_not_by_the_largest_there_can_be
 
 #[test]
 fn an_empty_pool_is_kept_until_the_others_have_a_quarter_of_it_free() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets_in_pools_of(8);
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets_in_pools_of(8);
         let mut first: Vec<_> = (0..8).map(|_| allocate(&sets, &layout)).collect();
         let in_second = allocate(&sets, &layout);
         assert_eq!(sets.statistics().pools, 2);
@@ -93,9 +93,9 @@ fn an_empty_pool_is_kept_until_the_others_have_a_quarter_of_it_free() {
 
 #[test]
 fn sets_come_from_the_oldest_pool_with_room_so_that_the_newest_becomes_empty() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets_in_pools_of(8);
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets_in_pools_of(8);
         let mut live: Vec<_> = (0..32).map(|_| allocate(&sets, &layout)).collect();
         assert_eq!(sets.statistics().pools, 4);
         // Repeatedly frees every other set and allocates half as many again.
@@ -116,15 +116,15 @@ fn sets_come_from_the_oldest_pool_with_room_so_that_the_newest_becomes_empty() {
 
 #[test]
 fn trimming_destroys_idle_pools_and_no_others() {
-    for kit in Kit::all() {
-        let layouts = [kit.uniform(), kit.layout(&[(DescriptorKind::StorageBuffer, 3)])];
-        let sets = kit.sets();
+    for fixture in Fixture::all() {
+        let layouts = [fixture.uniform(), fixture.layout(&[(DescriptorKind::StorageBuffer, 3)])];
+        let sets = fixture.sets();
         let [kept, gone] = [0, 1].map(|at: usize| allocate(&sets, &layouts[at]));
         free(&sets, gone);
         assert_eq!(sets.statistics().idle_pools, 1);
         assert_eq!(sets.trim(), 1);
         assert_eq!(sets.trim(), 0);
-        assert_eq!(kit.gpu.live().descriptor_pools, 1);
+        assert_eq!(fixture.gpu.live().descriptor_pools, 1);
         assert_eq!(sets.set(kept.id()), Ok(kept.handle()));
         let again = allocate(&sets, &layouts[1]);
         free(&sets, again);
@@ -134,10 +134,10 @@ fn trimming_destroys_idle_pools_and_no_others() {
 
 #[test]
 fn kinds_of_sets_that_are_used_once_leave_no_pools_behind() {
-    let kit = Kit::new();
-    let sets = kit.sets_of(&PersistentSetsCreateInfo { keep_idle_pools: 5, ..kit.info() });
+    let fixture = Fixture::new();
+    let sets = fixture.sets_of(&PersistentSetsCreateInfo { keep_idle_pools: 5, ..fixture.info() });
     for count in 1..60 {
-        let layout = kit.layout(&[(DescriptorKind::SampledImage, count)]);
+        let layout = fixture.layout(&[(DescriptorKind::SampledImage, count)]);
         let set = allocate(&sets, &layout);
         free(&sets, set);
         assert!(sets.statistics().idle_pools <= 6, "{:?}", sets.statistics());
@@ -146,15 +146,16 @@ fn kinds_of_sets_that_are_used_once_leave_no_pools_behind() {
 
 #[test]
 fn what_was_never_freed_is_told_by_layout() {
-    let kit = Kit::new();
-    let layouts = [kit.uniform(), kit.uniform(), kit.layout(&[(DescriptorKind::SampledImage, 3)])];
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layouts =
+        [fixture.uniform(), fixture.uniform(), fixture.layout(&[(DescriptorKind::SampledImage, 3)])];
+    let sets = fixture.sets();
     let freed = allocate(&sets, &layouts[1]);
     let mut lost: Vec<_> = (0..5).map(|_| allocate(&sets, &layouts[0])).collect();
     lost.push(allocate(&sets, &layouts[2]));
     free(&sets, freed);
     let clock = sublet::retire::Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     unsafe { sets.retire(ticket, lost.remove(0)) }.unwrap();
     let leaks = unsafe { sets.release().destroy() };
     let told: Vec<_> = leaks.iter().map(|leak| (leak.layout, leak.sets)).collect();

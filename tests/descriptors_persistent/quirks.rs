@@ -3,10 +3,10 @@
 use sublet::descriptor::{DescriptorQuirks, SetLayout};
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk};
 
-use crate::common::{Held, Kit, POLICIES, Sets, allocate, builder, free};
+use crate::common::{Fixture, Held, POLICIES, Sets, allocate, builder, free};
 
-fn kit(policy: DescriptorPoolPolicy, faults: DescriptorQuirk, known: DescriptorQuirks) -> Held<Kit> {
-    Kit::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(known))
+fn fixture(policy: DescriptorPoolPolicy, faults: DescriptorQuirk, known: DescriptorQuirks) -> Held<Fixture> {
+    Fixture::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(known))
 }
 
 /// Allocates and frees sets of two layouts with equal counts, so that each reuses the other's space.
@@ -33,9 +33,9 @@ fn churn(sets: &Sets, layouts: &[SetLayout; 2], rounds: usize) {
 fn a_pool_that_answers_fragmented_is_left_until_it_is_empty_and_another_is_tried() {
     for policy in POLICIES {
         // The library does not know the fault, so it frees single sets.
-        let kit = kit(policy, DescriptorQuirk::FRAGMENTS, DescriptorQuirks::empty());
-        let layouts = [kit.uniform(), kit.uniform()];
-        let sets = kit.sets_in_pools_of(8);
+        let fixture = fixture(policy, DescriptorQuirk::FRAGMENTS, DescriptorQuirks::empty());
+        let layouts = [fixture.uniform(), fixture.uniform()];
+        let sets = fixture.sets_in_pools_of(8);
         churn(&sets, &layouts, 400);
     }
 }
@@ -44,27 +44,27 @@ fn a_pool_that_answers_fragmented_is_left_until_it_is_empty_and_another_is_tried
 fn a_refusal_with_room_seals_the_pool_until_it_is_empty() {
     for policy in POLICIES {
         for result in [ash::vk::Result::ERROR_FRAGMENTED_POOL, ash::vk::Result::ERROR_OUT_OF_POOL_MEMORY] {
-            let kit = kit(policy, DescriptorQuirk::empty(), DescriptorQuirks::empty());
-            let layout = kit.uniform();
-            let sets = kit.sets_in_pools_of(8);
+            let fixture = fixture(policy, DescriptorQuirk::empty(), DescriptorQuirks::empty());
+            let layout = fixture.uniform();
+            let sets = fixture.sets_in_pools_of(8);
             let first = [(); 4].map(|()| allocate(&sets, &layout));
-            kit.gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, result);
+            fixture.gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, result);
             let second = allocate(&sets, &layout);
             let statistics = sets.statistics();
             assert_eq!((statistics.pools, statistics.sealed_pools, statistics.lost), (2, 1, 4));
             // The pool provides no more sets, not even freed ones.
             let [one, two, three, four] = first;
             free(&sets, one);
-            kit.gpu.reset_calls();
+            fixture.gpu.reset_calls();
             let third = allocate(&sets, &layout);
-            assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 1);
+            assert_eq!(fixture.gpu.calls("vkAllocateDescriptorSets"), 1);
             assert_eq!(sets.statistics().sealed_pools, 1);
             let rest = (0..6).map(|_| allocate(&sets, &layout)).collect::<Vec<_>>();
             // Once empty, the pool is usable again.
             for set in [two, three, four] {
                 free(&sets, set);
             }
-            assert_eq!(kit.gpu.calls("vkResetDescriptorPool"), 1);
+            assert_eq!(fixture.gpu.calls("vkResetDescriptorPool"), 1);
             assert_eq!((sets.statistics().sealed_pools, sets.statistics().pools), (0, 2));
             let again = [(); 8].map(|()| allocate(&sets, &layout));
             assert_eq!(sets.statistics().pools, 2);
@@ -75,11 +75,12 @@ fn a_refusal_with_room_seals_the_pool_until_it_is_empty() {
 
 #[test]
 fn where_pools_fragment_no_set_is_freed_by_itself() {
-    let kit = kit(DescriptorPoolPolicy::Strict, DescriptorQuirk::FRAGMENTS, DescriptorQuirks::FRAGMENTS);
-    let layouts = [kit.uniform(), kit.uniform()];
-    let sets = kit.sets_in_pools_of(8);
+    let fixture =
+        fixture(DescriptorPoolPolicy::Strict, DescriptorQuirk::FRAGMENTS, DescriptorQuirks::FRAGMENTS);
+    let layouts = [fixture.uniform(), fixture.uniform()];
+    let sets = fixture.sets_in_pools_of(8);
     churn(&sets, &layouts, 400);
-    assert_eq!(kit.gpu.calls("vkFreeDescriptorSets"), 0);
+    assert_eq!(fixture.gpu.calls("vkFreeDescriptorSets"), 0);
     assert_eq!(sets.statistics().sealed_pools, 0);
 }
 
@@ -87,9 +88,9 @@ fn where_pools_fragment_no_set_is_freed_by_itself() {
 fn where_resets_leak_no_pool_is_reset() {
     for known in [DescriptorQuirks::RESET_LEAKS, DescriptorQuirks::RESET_LEAKS | DescriptorQuirks::FRAGMENTS]
     {
-        let kit = kit(DescriptorPoolPolicy::Strict, DescriptorQuirk::RESET_LEAKS, known);
-        let layouts = [kit.uniform(), kit.uniform()];
-        let sets = kit.sets_in_pools_of(8);
+        let fixture = fixture(DescriptorPoolPolicy::Strict, DescriptorQuirk::RESET_LEAKS, known);
+        let layouts = [fixture.uniform(), fixture.uniform()];
+        let sets = fixture.sets_in_pools_of(8);
         churn(&sets, &layouts, 100);
         // A pool is full of free sets of one layout, and another layout needs all of it.
         for turn in 0..20 {
@@ -97,21 +98,21 @@ fn where_resets_leak_no_pool_is_reset() {
                 free(&sets, set);
             }
         }
-        assert_eq!(kit.gpu.calls("vkResetDescriptorPool"), 0);
-        assert_eq!(kit.gpu.leaked_descriptor_sets(), 0);
+        assert_eq!(fixture.gpu.calls("vkResetDescriptorPool"), 0);
+        assert_eq!(fixture.gpu.leaked_descriptor_sets(), 0);
     }
 }
 
 #[test]
 fn where_resets_forget_the_count_of_sets_a_pool_that_was_reset_gives_as_many_as_before() {
-    let kit = kit(
+    let fixture = fixture(
         DescriptorPoolPolicy::CountsSets,
         DescriptorQuirk::SET_COUNT_SURVIVES_RESET,
         // Both quirks, so that no set is freed individually and everything depends on resets.
         DescriptorQuirks::RESET_KEEPS_SET_COUNT | DescriptorQuirks::FRAGMENTS,
     );
-    let layouts = [kit.uniform(), kit.uniform()];
-    let sets = kit.sets_in_pools_of(8);
+    let layouts = [fixture.uniform(), fixture.uniform()];
+    let sets = fixture.sets_in_pools_of(8);
     for turn in 0..20 {
         let live = [(); 8].map(|()| allocate(&sets, &layouts[turn % 2]));
         assert_eq!((sets.statistics().pools, sets.statistics().sealed_pools), (1, 0));
@@ -119,5 +120,5 @@ fn where_resets_forget_the_count_of_sets_a_pool_that_was_reset_gives_as_many_as_
             free(&sets, set);
         }
     }
-    assert_eq!(kit.gpu.calls("vkResetDescriptorPool"), 19);
+    assert_eq!(fixture.gpu.calls("vkResetDescriptorPool"), 19);
 }

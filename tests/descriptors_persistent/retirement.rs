@@ -4,19 +4,19 @@ use ash::vk;
 use sublet::descriptor::DescriptorSet;
 use sublet::retire::Clock;
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 /// A user of sets: one command buffer that is submitted repeatedly with another set.
 struct Work<'a> {
-    kit: &'a Kit,
+    fixture: &'a Fixture,
     pipeline_layout: vk::PipelineLayout,
     pool: vk::CommandPool,
     buffer: (vk::Buffer, vk::DeviceMemory),
 }
 
 impl<'a> Work<'a> {
-    fn new(kit: &'a Kit, layout: vk::DescriptorSetLayout) -> Self {
-        let device = kit.gpu.device();
+    fn new(fixture: &'a Fixture, layout: vk::DescriptorSetLayout) -> Self {
+        let device = fixture.gpu.device();
         let layouts = [layout];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
         let pipeline_layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
@@ -30,7 +30,7 @@ impl<'a> Work<'a> {
             .memory_type_index(needs.memory_type_bits.trailing_zeros());
         let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
         unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
-        Self { kit, pipeline_layout, pool, buffer: (buffer, memory) }
+        Self { fixture, pipeline_layout, pool, buffer: (buffer, memory) }
     }
 
     /// Writes the set. The driver reports this if a pending submission uses the set.
@@ -40,11 +40,11 @@ impl<'a> Work<'a> {
             .dst_set(set.handle())
             .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
             .buffer_info(&info);
-        unsafe { self.kit.gpu.device().update_descriptor_sets(&[write], &[]) };
+        unsafe { self.fixture.gpu.device().update_descriptor_sets(&[write], &[]) };
     }
 
     fn submit(&self, set: &DescriptorSet) {
-        let device = self.kit.gpu.device();
+        let device = self.fixture.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
         unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
@@ -53,11 +53,11 @@ impl<'a> Work<'a> {
         unsafe { device.cmd_bind_descriptor_sets(commands[0], point, self.pipeline_layout, 0, &sets, &[]) };
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let info = vk::SubmitInfo::default().command_buffers(&commands);
-        unsafe { device.queue_submit(self.kit.gpu.queue(), &[info], vk::Fence::null()) }.unwrap();
+        unsafe { device.queue_submit(self.fixture.gpu.queue(), &[info], vk::Fence::null()) }.unwrap();
     }
 
     fn finish(self) {
-        let device = self.kit.gpu.device();
+        let device = self.fixture.gpu.device();
         unsafe { device.device_wait_idle() }.unwrap();
         unsafe { device.destroy_command_pool(self.pool, None) };
         unsafe { device.destroy_pipeline_layout(self.pipeline_layout, None) };
@@ -68,16 +68,16 @@ impl<'a> Work<'a> {
 
 #[test]
 fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
-    for kit in Kit::all() {
-        let layout = kit.uniform();
-        let sets = kit.sets_in_pools_of(4);
-        let work = Work::new(&kit, layout.handle());
+    for fixture in Fixture::all() {
+        let layout = fixture.uniform();
+        let sets = fixture.sets_in_pools_of(4);
+        let work = Work::new(&fixture, layout.handle());
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
-        kit.gpu.hold_submissions(true);
+        let timeline = clock.add_timeline().unwrap();
+        fixture.gpu.hold_submissions(true);
         // Each frame uses two sets. The oldest of three frames in flight completes.
         for frame in 0..20_u64 {
-            let ticket = clock.open(lane);
+            let ticket = clock.open(timeline);
             for _ in 0..2 {
                 let set = allocate(&sets, &layout);
                 work.write(&set);
@@ -88,15 +88,15 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
             clock.submit(ticket, frame + 1).unwrap();
             if frame >= 3 {
                 // The queue runs in order, so the oldest two submissions belong to the oldest frame.
-                kit.gpu.hold_submissions(false);
-                kit.gpu.hold_submissions(true);
-                clock.completed(lane, frame + 1);
+                fixture.gpu.hold_submissions(false);
+                fixture.gpu.hold_submissions(true);
+                clock.completed(timeline, frame + 1);
                 assert!(sets.collect(&clock).unwrap() > 0);
             } else {
                 assert_eq!(sets.collect(&clock), Ok(0));
             }
         }
-        kit.gpu.hold_submissions(false);
+        fixture.gpu.hold_submissions(false);
         clock.idle();
         sets.collect(&clock).unwrap();
         assert_eq!(sets.statistics().retired_sets, 0);
@@ -107,11 +107,11 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
 #[test]
 fn a_set_that_is_freed_too_early_would_be_reported() {
     // A precondition of the test above.
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets_in_pools_of(1);
-    let work = Work::new(&kit, layout.handle());
-    kit.gpu.hold_submissions(true);
+    let fixture = Fixture::new();
+    let layout = fixture.uniform();
+    let sets = fixture.sets_in_pools_of(1);
+    let work = Work::new(&fixture, layout.handle());
+    fixture.gpu.hold_submissions(true);
     let set = allocate(&sets, &layout);
     work.write(&set);
     work.submit(&set);
@@ -120,11 +120,11 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
     work.write(&same);
     free(&sets, same);
     // Another layout reuses the space, so the driver is called to free the set.
-    let other = kit.uniform();
+    let other = fixture.uniform();
     free(&sets, allocate(&sets, &other));
-    kit.gpu.hold_submissions(false);
+    fixture.gpu.hold_submissions(false);
     work.finish();
-    let ids: Vec<_> = kit.gpu.take_messages().iter().map(|message| message.vuid.to_string()).collect();
+    let ids: Vec<_> = fixture.gpu.take_messages().iter().map(|message| message.vuid.to_string()).collect();
     assert!(ids.iter().any(|id| id.contains("UpdateDescriptorSets")), "{ids:?}");
     assert!(
         ids.iter().any(|id| {
@@ -134,16 +134,16 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
         "{ids:?}"
     );
     drop(sets);
-    kit.gpu.take_messages();
+    fixture.gpu.take_messages();
 }
 
 #[test]
 fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let frame = |slot| {
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         sets.collect(&clock).unwrap();
         unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
         clock.end_frame(ticket).unwrap();
@@ -158,9 +158,9 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
 
 #[test]
 fn tickets_may_be_discarded_and_done_in_any_order() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let clock = Clock::new();
-    let (graphics, transfer) = (clock.add_lane().unwrap(), clock.add_lane().unwrap());
+    let (graphics, transfer) = (clock.add_timeline().unwrap(), clock.add_timeline().unwrap());
     let tickets = [clock.open(graphics), clock.open(transfer), clock.open(graphics), clock.open(graphics)];
     let ids = tickets.map(|ticket| {
         let set = allocate(&sets, &layout);
@@ -186,18 +186,18 @@ fn tickets_may_be_discarded_and_done_in_any_order() {
 
 #[test]
 fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
 }
 
 #[test]
 fn sets_that_wait_for_another_clock_are_told_of() {
-    let (_kit, layout, sets) = Kit::with_sets();
+    let (_kit, layout, sets) = Fixture::with_sets();
     let (clock, another) = (Clock::new(), Clock::new());
-    let own = clock.open(clock.add_lane().unwrap());
-    let foreign = another.open(another.add_lane().unwrap());
+    let own = clock.open(clock.add_timeline().unwrap());
+    let foreign = another.open(another.add_timeline().unwrap());
     for ticket in [own, foreign, foreign] {
         unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
     }
@@ -213,14 +213,15 @@ fn sets_that_wait_for_another_clock_are_told_of() {
 /// Dropping is safe, so it destroys nothing that the device may use.
 #[test]
 fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
-    let kit = Kit::new();
-    let layouts = [kit.uniform(), kit.layout(&[(sublet::descriptor::DescriptorKind::SampledImage, 3)])];
-    let third = kit.layout(&[(sublet::descriptor::DescriptorKind::Sampler, 2)]);
-    let pools = || kit.gpu.live().descriptor_pools;
+    let fixture = Fixture::new();
+    let layouts =
+        [fixture.uniform(), fixture.layout(&[(sublet::descriptor::DescriptorKind::SampledImage, 3)])];
+    let third = fixture.layout(&[(sublet::descriptor::DescriptorKind::Sampler, 2)]);
+    let pools = || fixture.gpu.live().descriptor_pools;
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     // One pool has a live set, one has a retired set, and one is empty.
-    let sets = kit.sets();
+    let sets = fixture.sets();
     let _alive = allocate(&sets, &layouts[0]);
     unsafe { sets.retire(ticket, allocate(&sets, &layouts[1])) }.unwrap();
     free(&sets, allocate(&sets, &third));
@@ -228,12 +229,12 @@ fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     drop(sets.release());
     assert_eq!(pools(), 2);
     // No set is in use, so all pools are destroyed.
-    let sets = kit.sets();
+    let sets = fixture.sets();
     let set = allocate(&sets, &layouts[0]);
     unsafe { sets.retire(ticket, set) }.unwrap();
     clock.discard(ticket).unwrap();
     sets.collect(&clock).unwrap();
     drop(sets.release());
     assert_eq!(pools(), 2);
-    drop(kit.release());
+    drop(fixture.release());
 }

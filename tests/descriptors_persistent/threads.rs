@@ -9,16 +9,17 @@ use ash::vk::Handle;
 use sublet::descriptor::{DescriptorKind, DescriptorSet};
 use sublet::retire::Clock;
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
 #[test]
 fn no_set_is_had_twice_whatever_threads_do_at_once() {
-    for kit in Kit::all() {
-        let layouts = [kit.uniform(), kit.uniform(), kit.layout(&[(DescriptorKind::StorageBuffer, 2)])];
-        let sets = kit.sets_in_pools_of(16);
+    for fixture in Fixture::all() {
+        let layouts =
+            [fixture.uniform(), fixture.uniform(), fixture.layout(&[(DescriptorKind::StorageBuffer, 2)])];
+        let sets = fixture.sets_in_pools_of(16);
         let had = Mutex::new(BTreeSet::new());
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let (enter, leave) = (
             |set: &DescriptorSet| assert!(had.lock().unwrap().insert(set.handle().as_raw()), "had twice"),
             |set: &DescriptorSet| assert!(had.lock().unwrap().remove(&set.handle().as_raw())),
@@ -44,7 +45,7 @@ fn no_set_is_had_twice_whatever_threads_do_at_once() {
                                 live.extend(many);
                             }
                             5 if !live.is_empty() => {
-                                let ticket = clock.open(lane);
+                                let ticket = clock.open(timeline);
                                 let set = live.swap_remove(rng.usize(..live.len()));
                                 assert_eq!(sets.set(set.id()), Ok(set.handle()));
                                 leave(&set);
@@ -80,16 +81,16 @@ fn no_set_is_had_twice_whatever_threads_do_at_once() {
 
 #[test]
 fn while_one_thread_makes_a_pool_others_allocate_and_free() {
-    let kit = Kit::new();
-    let [full, other] = [kit.uniform(), kit.layout(&[(DescriptorKind::StorageBuffer, 2)])];
-    let sets = kit.sets_in_pools_of(2);
+    let fixture = Fixture::new();
+    let [full, other] = [fixture.uniform(), fixture.layout(&[(DescriptorKind::StorageBuffer, 2)])];
+    let sets = fixture.sets_in_pools_of(2);
     let mut live = vec![allocate(&sets, &full), allocate(&sets, &full)];
     let elsewhere = allocate(&sets, &other);
-    kit.gpu.reset_calls();
-    kit.gpu.faults().hold("vkCreateDescriptorPool");
+    fixture.gpu.reset_calls();
+    fixture.gpu.faults().hold("vkCreateDescriptorPool");
     let third = thread::scope(|scope| {
         let grows = scope.spawn(|| unsafe { sets.allocate(&full) }.unwrap());
-        while kit.gpu.calls("vkCreateDescriptorPool") == 0 {
+        while fixture.gpu.calls("vkCreateDescriptorPool") == 0 {
             thread::yield_now();
         }
         // In the same bucket, and in another one.
@@ -100,7 +101,7 @@ fn while_one_thread_makes_a_pool_others_allocate_and_free() {
         assert_eq!(sets.set(live[0].id()), Ok(live[0].handle()));
         free(&sets, elsewhere);
         assert!(!grows.is_finished());
-        kit.gpu.faults().release("vkCreateDescriptorPool");
+        fixture.gpu.faults().release("vkCreateDescriptorPool");
         grows.join().unwrap()
     });
     live.into_iter().chain([third]).for_each(|set| free(&sets, set));
@@ -108,15 +109,15 @@ fn while_one_thread_makes_a_pool_others_allocate_and_free() {
 
 #[test]
 fn threads_that_find_the_pools_full_at_once_make_as_many_as_are_needed() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets_in_pools_of(64);
-    kit.gpu.faults().delay("vkCreateDescriptorPool", std::time::Duration::from_millis(5));
+    let fixture = Fixture::new();
+    let layout = fixture.uniform();
+    let sets = fixture.sets_in_pools_of(64);
+    fixture.gpu.faults().delay("vkCreateDescriptorPool", std::time::Duration::from_millis(5));
     let live: Vec<DescriptorSet> = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..8).map(|_| scope.spawn(|| unsafe { sets.allocate(&layout) }.unwrap())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert_eq!(kit.gpu.calls("vkCreateDescriptorPool"), 1);
+    assert_eq!(fixture.gpu.calls("vkCreateDescriptorPool"), 1);
     live.into_iter().for_each(|set| free(&sets, set));
 }

@@ -3,10 +3,10 @@
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};
 
-use crate::common::{Kit, allocate, free};
+use crate::common::{Fixture, allocate, free};
 
-fn table(kit: &Kit, most: u32) -> SetLayout {
-    kit.layout_with(
+fn table(fixture: &Fixture, most: u32) -> SetLayout {
+    fixture.layout_with(
         &[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::SampledImage, most)],
         vk::DescriptorSetLayoutCreateFlags::empty(),
         vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT,
@@ -15,9 +15,9 @@ fn table(kit: &Kit, most: u32) -> SetLayout {
 
 #[test]
 fn a_variable_set_takes_what_is_asked_for_and_not_the_most_there_can_be() {
-    for kit in Kit::all() {
-        let layout = table(&kit, 500_000);
-        let sets = kit.sets();
+    for fixture in Fixture::all() {
+        let layout = table(&fixture, 500_000);
+        let sets = fixture.sets();
         let live: Vec<_> = [0, 1, 10, 10, 4000]
             .map(|count| unsafe { sets.allocate_variable(&layout, count) }.unwrap())
             .into();
@@ -34,9 +34,9 @@ fn a_variable_set_takes_what_is_asked_for_and_not_the_most_there_can_be() {
 
 #[test]
 fn sets_of_one_layout_and_different_counts_are_never_exchanged() {
-    let kit = Kit::new();
-    let layout = table(&kit, 100);
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = table(&fixture, 100);
+    let sets = fixture.sets();
     let small = unsafe { sets.allocate_variable(&layout, 1) }.unwrap();
     let handle = small.handle();
     free(&sets, small);
@@ -51,9 +51,9 @@ fn sets_of_one_layout_and_different_counts_are_never_exchanged() {
 
 #[test]
 fn without_a_count_there_is_all_that_the_layout_allows() {
-    let kit = Kit::new();
-    let layout = table(&kit, 100);
-    let sets = kit.sets();
+    let fixture = Fixture::new();
+    let layout = table(&fixture, 100);
+    let sets = fixture.sets();
     let all = allocate(&sets, &layout);
     let same = unsafe { sets.allocate_variable(&layout, 100) }.unwrap();
     assert_eq!(sets.statistics().buckets, 1);
@@ -64,11 +64,11 @@ fn without_a_count_there_is_all_that_the_layout_allows() {
 
 #[test]
 fn counts_that_the_layout_does_not_have_are_refused() {
-    let kit = Kit::new();
-    let sets = kit.sets();
-    let error = unsafe { sets.allocate_variable(&table(&kit, 100), 101) }.unwrap_err();
+    let fixture = Fixture::new();
+    let sets = fixture.sets();
+    let error = unsafe { sets.allocate_variable(&table(&fixture, 100), 101) }.unwrap_err();
     assert_eq!(error, AllocateDescriptorSetError::VariableCountTooHigh { asked: 101, most: 100 });
-    let error = unsafe { sets.allocate_variable(&kit.uniform(), 7) }.unwrap_err();
+    let error = unsafe { sets.allocate_variable(&fixture.uniform(), 7) }.unwrap_err();
     assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding { asked: 7 });
     assert_eq!(sets.statistics(), Default::default());
 }

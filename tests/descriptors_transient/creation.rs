@@ -8,7 +8,7 @@ use sublet::descriptor::{
 };
 use sublet::sim::{Gpu, profiles::Profile};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 #[test]
 fn vulkan_1_1_or_maintenance1_is_needed() {
@@ -37,7 +37,7 @@ fn template(info: &vk::DescriptorPoolCreateInfo<'_>) -> Result<TransientSetsCrea
 
 #[test]
 fn a_create_info_is_the_template_for_all_pools() {
-    let mut rig = Rig::new();
+    let mut fixture = Fixture::new();
     let sizes = [size(UNIFORM, 256), size(STORAGE, 100), size(STORAGE, 28)];
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
     let info =
@@ -46,8 +46,8 @@ fn a_create_info_is_the_template_for_all_pools() {
     assert_eq!((info.sets_per_pool, info.flags), (256, flags));
     assert_eq!((info.sizing, info.large_sets, info.min_pools), (PoolSizing::Fixed, LargeSets::Refuse, 2));
     assert_eq!(info.counts.get(DescriptorKind::StorageBuffer), 128);
-    let layout = rig.layout(&[(STORAGE, 1)]);
-    let mut sets = rig.sets(&info);
+    let layout = fixture.layout(&[(STORAGE, 1)]);
+    let mut sets = fixture.sets(&info);
     many(&mut sets, &layout, 128);
     assert_eq!(sets.statistics().free_pools, 1);
     allocate(&mut sets, &layout).unwrap();
@@ -100,38 +100,38 @@ fn sets_and_sizes_are_not_zero_and_do_not_overflow() {
     let info = vk::DescriptorPoolCreateInfo { max_sets: 1, pool_size_count: 3, ..Default::default() };
     assert_eq!(template(&info).unwrap_err(), PoolTemplateError::NoSizes);
 
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     for (sets_per_pool, max_sets_per_pool) in [(0, 1), (1, 0)] {
         let info = TransientSetsCreateInfo { sets_per_pool, max_sets_per_pool, ..Default::default() };
-        assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
+        assert_eq!(TransientSets::new(&fixture.device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
     }
     // The numbers are absurd, and no pool is created.
     let most = 1 << 20;
     for min_pools in [usize::MAX, most + 1] {
         let info = TransientSetsCreateInfo { min_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
         let error = CreateTransientSetsError::MinPools { min_pools, max_pools: most };
-        assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), error);
+        assert_eq!(TransientSets::new(&fixture.device, &info).unwrap_err(), error);
     }
-    assert_eq!(rig.gpu.calls("vkCreateDescriptorPool"), 0);
+    assert_eq!(fixture.gpu.calls("vkCreateDescriptorPool"), 0);
     for (max_pools, most) in [(usize::MAX, most), (3, 3)] {
         let info = TransientSetsCreateInfo { max_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
-        let mut sets = TransientSets::new(&rig.device, &info).unwrap();
+        let mut sets = TransientSets::new(&fixture.device, &info).unwrap();
         let error = TransientError::TooManyPools { asked: usize::MAX, max_pools: most };
         assert_eq!(sets.reserve(usize::MAX), Err(error));
         assert_eq!(sets.statistics().pools, 2);
     }
     let info = TransientSetsCreateInfo { min_pools: 3, max_pools: 2, ..Default::default() };
     let error = CreateTransientSetsError::MinPools { min_pools: 3, max_pools: 2 };
-    assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), error);
+    assert_eq!(TransientSets::new(&fixture.device, &info).unwrap_err(), error);
 }
 
 #[test]
 fn it_goes_to_the_thread_that_records() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut fixture = Fixture::new();
+    let layout = fixture.layout(&[(UNIFORM, 1)]);
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let (mut sets, layout) = (rig.sets(&TransientSetsCreateInfo::default()), layout.clone());
+            let (mut sets, layout) = (fixture.sets(&TransientSetsCreateInfo::default()), layout.clone());
             std::thread::spawn(move || {
                 many(&mut sets, &layout, 200);
             })

@@ -8,17 +8,17 @@ use sublet::descriptor::{
 };
 use sublet::sim::DescriptorPoolPolicy;
 
-use crate::rig::*;
+use crate::fixture::*;
 
 type LayoutFlags = vk::DescriptorSetLayoutCreateFlags;
 const INLINE: vk::DescriptorType = vk::DescriptorType::INLINE_UNIFORM_BLOCK;
 
 /// A layout whose last binding has a variable count of at most `most` images.
-fn variable_layout(rig: &mut Rig, most: u32) -> SetLayout {
+fn variable_layout(fixture: &mut Fixture, most: u32) -> SetLayout {
     let bindings = bindings(&[(UNIFORM, 1), (IMAGE, most)]);
     let flags = [vk::DescriptorBindingFlags::empty(), vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT];
     let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
-    rig.layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut flags))
+    fixture.layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut flags))
 }
 
 fn allocate_variable(
@@ -33,9 +33,9 @@ fn allocate_variable(
 #[test]
 fn a_variable_count_takes_what_is_asked_and_not_the_maximum() {
     for policy in POLICIES {
-        let mut rig = Rig::with_policy(policy);
-        let layout = variable_layout(&mut rig, 1000);
-        let mut sets = rig.sets(&fixed(64, &[size(UNIFORM, 64), size(IMAGE, 1000)]));
+        let mut fixture = Fixture::with_policy(policy);
+        let layout = variable_layout(&mut fixture, 1000);
+        let mut sets = fixture.sets(&fixed(64, &[size(UNIFORM, 64), size(IMAGE, 1000)]));
         for _ in 0..50 {
             allocate_variable(&mut sets, &layout, 20).unwrap();
         }
@@ -54,9 +54,9 @@ fn a_variable_count_takes_what_is_asked_and_not_the_maximum() {
 #[test]
 fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
     for policy in POLICIES {
-        let mut rig = Rig::with_policy(policy);
-        let layout = rig.layout(&[(INLINE, 64), (INLINE, 32)]);
-        let small = rig.layout(&[(INLINE, 4)]);
+        let mut fixture = Fixture::with_policy(policy);
+        let layout = fixture.layout(&[(INLINE, 64), (INLINE, 32)]);
+        let small = fixture.layout(&[(INLINE, 4)]);
         let info = TransientSetsCreateInfo {
             counts: DescriptorCounts::new()
                 .with(DescriptorKind::InlineUniformBlock, 96 * 5)
@@ -64,12 +64,12 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
             sizing: PoolSizing::Fixed,
             ..Default::default()
         };
-        let mut sets = rig.sets(&info);
+        let mut sets = fixture.sets(&info);
         // The bytes run out first,
         many(&mut sets, &layout, 6);
         assert_eq!(sets.statistics().free_pools, 0);
-        rig.drop_recording(&mut sets);
-        sets.collect(&rig.clock).unwrap();
+        fixture.drop_recording(&mut sets);
+        sets.collect(&fixture.clock).unwrap();
         // and here the bindings do.
         many(&mut sets, &small, 20);
         assert_eq!(sets.statistics().free_pools, 1);
@@ -77,7 +77,7 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
         assert_eq!(sets.statistics().free_pools, 0);
         drop(sets);
         // Here the pool sizes are learned from the layouts alone.
-        let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+        let mut sets = fixture.sets(&TransientSetsCreateInfo::default());
         for at in 0..300 {
             allocate(&mut sets, if at % 3 == 0 { &layout } else { &small }).unwrap();
         }
@@ -86,35 +86,35 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
 
 #[test]
 fn a_layout_without_descriptors_has_sets() {
-    let mut rig = Rig::with_policy(DescriptorPoolPolicy::Strict);
-    let layout = rig.layout(&[]);
-    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let mut fixture = Fixture::with_policy(DescriptorPoolPolicy::Strict);
+    let layout = fixture.layout(&[]);
+    let mut sets = fixture.sets(&TransientSetsCreateInfo::default());
     many(&mut sets, &layout, 200);
 }
 
 #[test]
 fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
-    let mut rig = Rig::with_policy(DescriptorPoolPolicy::Strict);
-    let plain = rig.layout(&[(UNIFORM, 1)]);
-    let after_bind = rig.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
-    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let mut fixture = Fixture::with_policy(DescriptorPoolPolicy::Strict);
+    let plain = fixture.layout(&[(UNIFORM, 1)]);
+    let after_bind = fixture.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let mut sets = fixture.sets(&TransientSetsCreateInfo::default());
     allocate(&mut sets, &plain).unwrap();
-    assert_eq!(rig.device.update_after_bind_used(), 0);
+    assert_eq!(fixture.device.update_after_bind_used(), 0);
     allocate(&mut sets, &after_bind).unwrap();
-    assert_eq!(rig.device.update_after_bind_used(), 64);
+    assert_eq!(fixture.device.update_after_bind_used(), 64);
     assert_eq!(sets.statistics().pools, 2);
     many(&mut sets, &plain, 63);
     many(&mut sets, &after_bind, 63);
     assert_eq!(sets.statistics().pools, 2, "each counts for itself");
-    rig.drop_recording(&mut sets);
-    assert_eq!(sets.collect(&rig.clock), Ok(2));
+    fixture.drop_recording(&mut sets);
+    assert_eq!(sets.collect(&fixture.clock), Ok(2));
     drop(sets);
     // If all pools have `UPDATE_AFTER_BIND`, one pool serves both layouts.
     let info = TransientSetsCreateInfo {
         flags: vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
         ..Default::default()
     };
-    let mut sets = rig.sets(&info);
+    let mut sets = fixture.sets(&info);
     allocate(&mut sets, &plain).unwrap();
     allocate(&mut sets, &after_bind).unwrap();
     assert_eq!(sets.statistics().pools, 1);
@@ -128,8 +128,9 @@ fn the_devices_limit_for_update_after_bind_is_kept_until_the_driver_is_asked() {
         max_update_after_bind_descriptors_in_all_pools: 100,
         ..sublet::sim::profiles::Profile::by_name("nvidia-h200").unwrap().limits.descriptors
     };
-    let rig = |policy| Rig::with(|builder| builder.descriptor_limits(limits).descriptor_pools(policy));
-    let mut refusing = rig(DescriptorPoolPolicy::Strict);
+    let fixture =
+        |policy| Fixture::with(|builder| builder.descriptor_limits(limits).descriptor_pools(policy));
+    let mut refusing = fixture(DescriptorPoolPolicy::Strict);
     let layout = refusing.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
     let mut sets = refusing.sets(&TransientSetsCreateInfo::default());
     let mut got = 0;
@@ -147,7 +148,7 @@ fn the_devices_limit_for_update_after_bind_is_kept_until_the_driver_is_asked() {
         panic!("{error:?}");
     };
     assert_eq!(source.result, vk::Result::ERROR_FRAGMENTATION);
-    let mut granting = rig(DescriptorPoolPolicy::NeverRefuses);
+    let mut granting = fixture(DescriptorPoolPolicy::NeverRefuses);
     let layout = granting.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
     let mut sets = granting.sets(&TransientSetsCreateInfo::default());
     many(&mut sets, &layout, 100);
@@ -158,7 +159,7 @@ fn the_devices_limit_for_update_after_bind_is_kept_until_the_driver_is_asked() {
 
 #[test]
 fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     for flags in [
         LayoutFlags::PUSH_DESCRIPTOR_KHR,
         LayoutFlags::DESCRIPTOR_BUFFER_EXT,
@@ -168,21 +169,21 @@ fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
         // SAFETY: the create-info is valid, and the layout is only inspected.
         let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
-        let mut sets = rig.sets(&TransientSetsCreateInfo::default());
-        let calls = rig.gpu.call_counts();
+        let mut sets = fixture.sets(&TransientSetsCreateInfo::default());
+        let calls = fixture.gpu.call_counts();
         assert_eq!(allocate(&mut sets, &layout), Err(TransientError::NoSetsOfLayout { flags }));
-        assert_eq!(rig.gpu.call_counts(), calls);
+        assert_eq!(fixture.gpu.call_counts(), calls);
     }
 }
 
 #[test]
 fn types_of_features_that_are_not_enabled_are_refused() {
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     for (kind, feature) in [
         (INLINE, DescriptorFeatures::INLINE_UNIFORM_BLOCK),
         (vk::DescriptorType::MUTABLE_EXT, DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE),
     ] {
-        let mut info = DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
+        let mut info = DescriptorDeviceCreateInfo::for_gpu(&fixture.gpu);
         info.features.remove(feature);
         // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
@@ -197,28 +198,29 @@ fn types_of_features_that_are_not_enabled_are_refused() {
 }
 
 /// Creates a layout with a binding of mutable descriptors.
-fn mutable_layout(rig: &mut Rig, count: u32, types: &[vk::DescriptorType]) -> SetLayout {
+fn mutable_layout(fixture: &mut Fixture, count: u32, types: &[vk::DescriptorType]) -> SetLayout {
     let bindings = bindings(&[(vk::DescriptorType::MUTABLE_EXT, count)]);
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(types)];
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
-    rig.layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable))
+    fixture
+        .layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable))
 }
 
 #[test]
 fn mutable_descriptors_come_from_pools_that_take_the_types_of_all_layouts() {
     for mutable_types in [vec![], vec![UNIFORM, STORAGE, IMAGE]] {
-        let mut rig = Rig::with(|builder| {
+        let mut fixture = Fixture::with(|builder| {
             builder.extension("VK_EXT_mutable_descriptor_type").descriptor_pools(DescriptorPoolPolicy::Strict)
         });
-        let buffers = mutable_layout(&mut rig, 3, &[UNIFORM, STORAGE]);
-        let images = mutable_layout(&mut rig, 2, &[IMAGE]);
+        let buffers = mutable_layout(&mut fixture, 3, &[UNIFORM, STORAGE]);
+        let images = mutable_layout(&mut fixture, 2, &[IMAGE]);
         let info = TransientSetsCreateInfo { mutable_types: mutable_types.clone(), ..Default::default() };
-        let mut sets = rig.sets(&info);
+        let mut sets = fixture.sets(&info);
         for _ in 0..100 {
             allocate(&mut sets, &buffers).unwrap();
             allocate(&mut sets, &images).unwrap();
         }
-        let texels = mutable_layout(&mut rig, 1, &[UNIFORM, vk::DescriptorType::STORAGE_TEXEL_BUFFER]);
+        let texels = mutable_layout(&mut fixture, 1, &[UNIFORM, vk::DescriptorType::STORAGE_TEXEL_BUFFER]);
         let got = allocate(&mut sets, &texels);
         let descriptor_type = vk::DescriptorType::STORAGE_TEXEL_BUFFER;
         match got {

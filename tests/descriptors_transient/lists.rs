@@ -11,7 +11,7 @@ use sublet::descriptor::{
 };
 use sublet::sim::{Gpu, profiles::Profile};
 
-use crate::rig::{IMAGE, STORAGE, UNIFORM};
+use crate::fixture::{IMAGE, STORAGE, UNIFORM};
 
 /// The type of each pool size, and its list.
 type Lists = Vec<(vk::DescriptorType, Vec<vk::DescriptorType>)>;

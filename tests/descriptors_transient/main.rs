@@ -5,6 +5,7 @@
 mod creation;
 mod exhaustion;
 mod faults;
+mod fixture;
 mod growth;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
@@ -14,4 +15,3 @@ mod lists;
 mod quirks;
 mod random;
 mod recycling;
-mod rig;

@@ -167,10 +167,10 @@ fn wrapping() -> Vec<Told> {
         CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 103, types: 102 },
     ]));
     all.push(told(TimelineError::MissingFunction(missing)));
-    let lane = Clock::new().add_lane().unwrap();
+    let timeline = Clock::new().add_timeline().unwrap();
     all.push(saying(
-        TimelineError::Driver { lane, source: DRIVER },
-        &["lane 0", "vkBindBufferMemory failed with ERROR_"],
+        TimelineError::Driver { timeline, source: DRIVER },
+        &["timeline 0", "vkBindBufferMemory failed with ERROR_"],
     ));
     all
 }
@@ -221,7 +221,7 @@ fn provoked() -> Vec<Told> {
     all.push(saying(refused, &["\"level 3\"", "not freed", "another allocator"]));
 
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     let retired = RetiredResources::new();
     let doomed = one.create_pool(&PoolCreateInfo::new(0)).unwrap();
     let inside = AllocationCreateInfo { pool: Some(&doomed), ..Default::default() };

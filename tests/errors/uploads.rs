@@ -8,15 +8,15 @@ use super::{DRIVER, Told, each, saying, told, unnumbered};
 
 pub(crate) fn all() -> Vec<Told> {
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
-    let mut all = vec![saying(TooManyLanes, &["64 lanes"])];
+    let ticket = clock.open(clock.add_timeline().unwrap());
+    let mut all = vec![saying(TooManyTimelines, &["64 timelines"])];
     all.extend(unnumbered([
         SubmitError::NotOpen { ticket },
         SubmitError::OtherClock { ticket },
         SubmitError::ShutDown { ticket },
     ]));
     all.extend(unnumbered([DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]));
-    let waiting = clock.open(ticket.lane());
+    let waiting = clock.open(ticket.timeline());
     all.push(saying(MixedClocks { ticket, waiting }, &[&format!("{ticket:?}"), &format!("{waiting:?}")]));
     let other = OtherClock { ticket, tickets: 1001, collected: 1002 };
     all.push(saying(other, &["1001", "1002"]));

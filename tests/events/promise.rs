@@ -30,8 +30,8 @@ fn leaks() {
     let _lost = allocator.allocate_memory(&requirements(KIB), &named).unwrap();
     // The ticket is never submitted, so everything that waits for it is leaked.
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let ticket = clock.open(lane);
+    let timeline = clock.add_timeline().unwrap();
+    let ticket = clock.open(timeline);
     // SAFETY: the usages are those of version 1.0.
     let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }.unwrap();
     // Two pages: one is leaked, and the other is free and gets destroyed.
@@ -92,17 +92,17 @@ fn defragmentation() {
 
 fn retirement() {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let _unended = clock.begin_frame(lane, 0);
-    let frame = clock.begin_frame(lane, 0);
+    let timeline = clock.add_timeline().unwrap();
+    let _unended = clock.begin_frame(timeline, 0);
+    let frame = clock.begin_frame(timeline, 0);
     let value = clock.end_frame(frame).unwrap();
     clock.idle();
-    clock.completed(lane, value - 1);
-    clock.completed(lane, value);
-    let ticket = clock.open(lane);
+    clock.completed(timeline, value - 1);
+    clock.completed(timeline, value);
+    let ticket = clock.open(timeline);
     clock.submit(ticket, value + 3).unwrap();
-    clock.completed(lane, value + 2);
-    clock.completed(lane, value + 1);
+    clock.completed(timeline, value + 2);
+    clock.completed(timeline, value + 1);
 }
 
 fn descriptors() {

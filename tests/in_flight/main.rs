@@ -7,10 +7,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "handles are of the rig, which outlives all that uses them"
+    reason = "handles are of the fixture, which outlives all that uses them"
 )]
 
-mod rig;
+mod fixture;
 #[allow(unreachable_pub, reason = "shared with other binaries")]
 #[path = "../shared/said.rs"]
 mod said;

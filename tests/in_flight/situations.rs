@@ -4,38 +4,38 @@ use ash::vk;
 use sublet::descriptor::{BindingModel, HeapCreateInfo, SetStore};
 use tracing::Level;
 
-use crate::rig::Rig;
+use crate::fixture::Fixture;
 use crate::said::said;
 use crate::subjects::{self, Subject};
 
-type Make = fn(&Rig) -> Box<dyn Subject>;
+type Make = fn(&Fixture) -> Box<dyn Subject>;
 
 /// The device has executed everything and the clock knows it, so nothing waits.
-fn end(rig: Rig, mut subject: Box<dyn Subject>) {
-    unsafe { rig.vulkan().device_wait_idle() }.unwrap();
-    rig.clock.idle();
-    subject.collect(&rig);
+fn end(fixture: Fixture, mut subject: Box<dyn Subject>) {
+    unsafe { fixture.vulkan().device_wait_idle() }.unwrap();
+    fixture.clock.idle();
+    subject.collect(&fixture);
     assert_ne!(subject.waits(), Some(true), "something waits for ever");
-    rig.check();
-    subject.destroy(&rig);
-    rig.finish();
+    fixture.check();
+    subject.destroy(&fixture);
+    fixture.finish();
 }
 
 fn a_slot_is_never_used_again(model: BindingModel, make: Make) {
-    let rig = Rig::new(model);
-    let mut subject = make(&rig);
-    let fences = [(); 3].map(|()| rig.fence());
+    let fixture = Fixture::new(model);
+    let mut subject = make(&fixture);
+    let fences = [(); 3].map(|()| fixture.fence());
     let mut frame = |slot: u32| {
         let fence = fences[usize::try_from(slot).unwrap()];
-        unsafe { rig.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
-        unsafe { rig.vulkan().reset_fences(&[fence]) }.unwrap();
-        let ticket = rig.clock.begin_frame(rig.lanes[0], slot);
-        subject.collect(&rig);
-        let recording = rig.record(&mut *subject, ticket);
-        rig.submit(0, &recording, fence);
-        rig.clock.end_frame(ticket).unwrap();
-        rig.gpu.assert_silent();
-        rig.objects()
+        unsafe { fixture.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
+        unsafe { fixture.vulkan().reset_fences(&[fence]) }.unwrap();
+        let ticket = fixture.clock.begin_frame(fixture.timelines[0], slot);
+        subject.collect(&fixture);
+        let recording = fixture.record(&mut *subject, ticket);
+        fixture.submit(0, &recording, fence);
+        fixture.clock.end_frame(ticket).unwrap();
+        fixture.gpu.assert_silent();
+        fixture.objects()
     };
     for number in 0..12 {
         frame(number % 3);
@@ -45,151 +45,151 @@ fn a_slot_is_never_used_again(model: BindingModel, make: Make) {
     for number in 0..60 {
         let now = frame(number % 2);
         if number >= 10 {
-            assert_eq!(*objects.get_or_insert(rig.objects()), now, "frame {number}");
+            assert_eq!(*objects.get_or_insert(fixture.objects()), now, "frame {number}");
         }
     }
-    end(rig, subject);
+    end(fixture, subject);
 }
 
 fn recordings_are_discarded(model: BindingModel, make: Make) {
-    let rig = Rig::new(model);
-    let mut subject = make(&rig);
+    let fixture = Fixture::new(model);
+    let mut subject = make(&fixture);
     let mut discard = || {
-        let ticket = rig.clock.open(rig.lanes[0]);
-        let recording = rig.record(&mut *subject, ticket);
-        rig.clock.discard(recording.ticket).unwrap();
-        subject.collect(&rig);
-        rig.objects()
+        let ticket = fixture.clock.open(fixture.timelines[0]);
+        let recording = fixture.record(&mut *subject, ticket);
+        fixture.clock.discard(recording.ticket).unwrap();
+        subject.collect(&fixture);
+        fixture.objects()
     };
     let warm = (0..5).map(|_| discard()).last();
     for _ in 0..40 {
         assert_eq!(Some(discard()), warm);
     }
     // Resources of another recording are untouched.
-    let ticket = rig.clock.open(rig.lanes[0]);
-    let recording = rig.record(&mut *subject, ticket);
-    rig.submit(0, &recording, vk::Fence::null());
-    rig.clock.submit(ticket, 1).unwrap();
+    let ticket = fixture.clock.open(fixture.timelines[0]);
+    let recording = fixture.record(&mut *subject, ticket);
+    fixture.submit(0, &recording, vk::Fence::null());
+    fixture.clock.submit(ticket, 1).unwrap();
     for _ in 0..8 {
-        let ticket = rig.clock.open(rig.lanes[0]);
-        rig.record(&mut *subject, ticket);
-        rig.clock.discard(ticket).unwrap();
-        subject.collect(&rig);
-        rig.gpu.assert_silent();
+        let ticket = fixture.clock.open(fixture.timelines[0]);
+        fixture.record(&mut *subject, ticket);
+        fixture.clock.discard(ticket).unwrap();
+        subject.collect(&fixture);
+        fixture.gpu.assert_silent();
         assert_ne!(subject.waits(), Some(false));
     }
-    end(rig, subject);
+    end(fixture, subject);
 }
 
 fn submissions_are_out_of_order(model: BindingModel, make: Make) {
-    let rig = Rig::new(model);
-    let mut subject = make(&rig);
-    let lane = rig.lanes[0];
+    let fixture = Fixture::new(model);
+    let mut subject = make(&fixture);
+    let timeline = fixture.timelines[0];
     for round in 0..4_u64 {
         let mut recordings: Vec<_> = (0..3)
             .map(|_| {
-                let ticket = rig.clock.open(lane);
-                Some(rig.record(&mut *subject, ticket))
+                let ticket = fixture.clock.open(timeline);
+                Some(fixture.record(&mut *subject, ticket))
             })
             .collect();
         // The last one is submitted and executed before the others. A fourth is recorded meanwhile.
         for (value, at) in [(1, 2), (2, 0), (3, 3), (4, 1)] {
             let recording = recordings[at].take().unwrap();
             let value = 4 * round + value;
-            rig.submit(0, &recording, vk::Fence::null());
-            rig.clock.submit(recording.ticket, value).unwrap();
-            subject.collect(&rig);
+            fixture.submit(0, &recording, vk::Fence::null());
+            fixture.clock.submit(recording.ticket, value).unwrap();
+            subject.collect(&fixture);
             // If a new recording reused a resource too early, the execution would find its data.
             for _ in 0..3 {
-                let ticket = rig.clock.open(lane);
-                rig.record(&mut *subject, ticket);
-                rig.clock.discard(ticket).unwrap();
+                let ticket = fixture.clock.open(timeline);
+                fixture.record(&mut *subject, ticket);
+                fixture.clock.discard(ticket).unwrap();
             }
-            rig.gpu.assert_silent();
-            rig.gpu.run_pending();
-            rig.clock.completed(lane, value);
-            subject.collect(&rig);
+            fixture.gpu.assert_silent();
+            fixture.gpu.run_pending();
+            fixture.clock.completed(timeline, value);
+            subject.collect(&fixture);
             if at == 2 {
-                let ticket = rig.clock.open(lane);
-                recordings.push(Some(rig.record(&mut *subject, ticket)));
+                let ticket = fixture.clock.open(timeline);
+                recordings.push(Some(fixture.record(&mut *subject, ticket)));
             }
-            rig.gpu.assert_silent();
+            fixture.gpu.assert_silent();
         }
         assert_ne!(subject.waits(), Some(true));
     }
-    end(rig, subject);
+    end(fixture, subject);
 }
 
 fn there_are_two_queues(model: BindingModel, make: Make) {
-    let rig = Rig::new(model);
-    let mut subject = make(&rig);
-    let [slow, fast] = rig.lanes;
-    let ticket = rig.clock.open(slow);
-    let recording = rig.record(&mut *subject, ticket);
-    rig.submit(0, &recording, vk::Fence::null());
+    let fixture = Fixture::new(model);
+    let mut subject = make(&fixture);
+    let [slow, fast] = fixture.timelines;
+    let ticket = fixture.clock.open(slow);
+    let recording = fixture.record(&mut *subject, ticket);
+    fixture.submit(0, &recording, vk::Fence::null());
     // Its value is below all values that the other queue reaches.
-    rig.clock.submit(ticket, 1).unwrap();
+    fixture.clock.submit(ticket, 1).unwrap();
     let mut warm = None;
     for value in 1..=12_u64 {
-        let ticket = rig.clock.open(fast);
-        let recording = rig.record(&mut *subject, ticket);
-        rig.submit(1, &recording, vk::Fence::null());
-        rig.clock.submit(ticket, value).unwrap();
-        subject.collect(&rig);
-        rig.gpu.run_pending_on(1);
-        rig.clock.completed(fast, value);
-        subject.collect(&rig);
-        rig.gpu.assert_silent();
+        let ticket = fixture.clock.open(fast);
+        let recording = fixture.record(&mut *subject, ticket);
+        fixture.submit(1, &recording, vk::Fence::null());
+        fixture.clock.submit(ticket, value).unwrap();
+        subject.collect(&fixture);
+        fixture.gpu.run_pending_on(1);
+        fixture.clock.completed(fast, value);
+        subject.collect(&fixture);
+        fixture.gpu.assert_silent();
         assert_ne!(subject.waits(), Some(false), "the other queue is not done");
         if value >= 4 {
-            assert_eq!(*warm.get_or_insert(rig.objects()), rig.objects(), "submission {value}");
+            assert_eq!(*warm.get_or_insert(fixture.objects()), fixture.objects(), "submission {value}");
         }
     }
-    assert_eq!(rig.gpu.pending_submissions(), 1);
-    rig.gpu.run_pending();
-    rig.clock.completed(slow, 1);
-    subject.collect(&rig);
+    assert_eq!(fixture.gpu.pending_submissions(), 1);
+    fixture.gpu.run_pending();
+    fixture.clock.completed(slow, 1);
+    subject.collect(&fixture);
     assert_ne!(subject.waits(), Some(true));
-    end(rig, subject);
+    end(fixture, subject);
 }
 
 fn the_device_is_lost(model: BindingModel, make: Make) {
-    let rig = Rig::new(model);
-    let mut subject = make(&rig);
-    let lane = rig.lanes[0];
+    let fixture = Fixture::new(model);
+    let mut subject = make(&fixture);
+    let timeline = fixture.timelines[0];
     let mut objects = None;
     for value in 1..=4_u64 {
-        let ticket = rig.clock.open(lane);
-        let recording = rig.record(&mut *subject, ticket);
-        rig.submit(0, &recording, vk::Fence::null());
-        rig.clock.submit(ticket, value).unwrap();
+        let ticket = fixture.clock.open(timeline);
+        let recording = fixture.record(&mut *subject, ticket);
+        fixture.submit(0, &recording, vk::Fence::null());
+        fixture.clock.submit(ticket, value).unwrap();
         if value == 1 {
-            rig.gpu.run_pending();
-            rig.clock.completed(lane, 1);
-            subject.collect(&rig);
+            fixture.gpu.run_pending();
+            fixture.clock.completed(timeline, 1);
+            subject.collect(&fixture);
         } else {
-            objects = Some(rig.objects());
+            objects = Some(fixture.objects());
         }
     }
-    rig.gpu.faults().lose_device();
+    fixture.gpu.faults().lose_device();
     // It is unknown which work was executed, so nothing is released.
-    assert_eq!((subject.collect(&rig), Some(rig.objects())), (0, objects));
+    assert_eq!((subject.collect(&fixture), Some(fixture.objects())), (0, objects));
     assert_ne!(subject.waits(), Some(false));
     // The open recording is never submitted.
-    let ticket = rig.clock.open(lane);
-    rig.record(&mut *subject, ticket);
-    rig.clock.shutdown();
-    assert_ne!(subject.collect(&rig), 0);
+    let ticket = fixture.clock.open(timeline);
+    fixture.record(&mut *subject, ticket);
+    fixture.clock.shutdown();
+    assert_ne!(subject.collect(&fixture), 0);
     assert_ne!(subject.waits(), Some(true));
-    rig.gpu.assert_silent();
-    subject.destroy(&rig);
-    rig.finish();
+    fixture.gpu.assert_silent();
+    subject.destroy(&fixture);
+    fixture.finish();
 }
 
 /// Each frame begins and ends once, and all subjects share the clock.
 #[test]
 fn one_clock_serves_all_of_them() {
-    let rig = Rig::new(BindingModel::Sets);
+    let fixture = Fixture::new(BindingModel::Sets);
     let makes: [Make; 6] = [
         subjects::resources,
         subjects::transient_sets,
@@ -198,36 +198,36 @@ fn one_clock_serves_all_of_them() {
         subjects::arena_pages,
         subjects::binder,
     ];
-    let mut all = makes.map(|make| make(&rig));
-    let fences = [rig.fence(), rig.fence()];
+    let mut all = makes.map(|make| make(&fixture));
+    let fences = [fixture.fence(), fixture.fence()];
     let mut objects = None;
     for frame in 0..30_u32 {
         let slot = frame % 2;
         let fence = fences[usize::try_from(slot).unwrap()];
-        unsafe { rig.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
-        unsafe { rig.vulkan().reset_fences(&[fence]) }.unwrap();
-        let ticket = rig.clock.begin_frame(rig.lanes[0], slot);
+        unsafe { fixture.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
+        unsafe { fixture.vulkan().reset_fences(&[fence]) }.unwrap();
+        let ticket = fixture.clock.begin_frame(fixture.timelines[0], slot);
         let last = all.len() - 1;
         for (at, subject) in all.iter_mut().enumerate() {
-            subject.collect(&rig);
-            let recording = rig.record(&mut **subject, ticket);
-            rig.submit(0, &recording, if at == last { fence } else { vk::Fence::null() });
+            subject.collect(&fixture);
+            let recording = fixture.record(&mut **subject, ticket);
+            fixture.submit(0, &recording, if at == last { fence } else { vk::Fence::null() });
         }
-        rig.clock.end_frame(ticket).unwrap();
-        rig.gpu.assert_silent();
+        fixture.clock.end_frame(ticket).unwrap();
+        fixture.gpu.assert_silent();
         if frame >= 10 {
-            assert_eq!(*objects.get_or_insert(rig.objects()), rig.objects(), "frame {frame}");
+            assert_eq!(*objects.get_or_insert(fixture.objects()), fixture.objects(), "frame {frame}");
         }
     }
-    unsafe { rig.vulkan().device_wait_idle() }.unwrap();
-    rig.clock.idle();
-    rig.check();
+    unsafe { fixture.vulkan().device_wait_idle() }.unwrap();
+    fixture.clock.idle();
+    fixture.check();
     for mut subject in all {
-        subject.collect(&rig);
+        subject.collect(&fixture);
         assert_ne!(subject.waits(), Some(true));
-        subject.destroy(&rig);
+        subject.destroy(&fixture);
     }
-    rig.finish();
+    fixture.finish();
 }
 
 /// The types that may be dropped while the device uses them. `PersistentSets` and heap stores have tests of their own.
@@ -241,34 +241,34 @@ fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
         (BindingModel::Buffer, subjects::binder),
     ];
     for (at, (model, make)) in makes.into_iter().enumerate() {
-        let rig = Rig::new(model);
-        let mut subject = make(&rig);
-        let ticket = rig.clock.open(rig.lanes[0]);
-        let recording = rig.record(&mut *subject, ticket);
-        rig.submit(0, &recording, vk::Fence::null());
-        rig.clock.submit(ticket, 1).unwrap();
+        let fixture = Fixture::new(model);
+        let mut subject = make(&fixture);
+        let ticket = fixture.clock.open(fixture.timelines[0]);
+        let recording = fixture.record(&mut *subject, ticket);
+        fixture.submit(0, &recording, vk::Fence::null());
+        fixture.clock.submit(ticket, 1).unwrap();
         let said = said(Level::WARN, || drop(subject));
         assert_eq!(said.lines().count(), 1, "{at}: {said}");
-        rig.gpu.assert_silent();
-        rig.gpu.run_pending();
-        rig.check();
-        rig.abandon();
+        fixture.gpu.assert_silent();
+        fixture.gpu.run_pending();
+        fixture.check();
+        fixture.abandon();
     }
     // With nothing in flight, dropping emits no warning.
     for (at, (model, make)) in makes.into_iter().enumerate() {
-        let rig = Rig::new(model);
-        let subject = make(&rig);
+        let fixture = Fixture::new(model);
+        let subject = make(&fixture);
         let said = said(Level::WARN, || drop(subject));
         assert_eq!(said, "", "{at}");
-        rig.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn the_store_of_a_heap_that_is_dropped_and_not_destroyed_is_left_alone_and_said() {
     for destroy in [true, false] {
-        let rig = Rig::new(BindingModel::Sets);
-        let store = SetStore::new(&rig.device, &HeapCreateInfo::default()).unwrap();
+        let fixture = Fixture::new(BindingModel::Sets);
+        let store = SetStore::new(&fixture.device, &HeapCreateInfo::default()).unwrap();
         let said = said(Level::WARN, || {
             if destroy {
                 // SAFETY: nothing was submitted.
@@ -278,12 +278,12 @@ fn the_store_of_a_heap_that_is_dropped_and_not_destroyed_is_left_alone_and_said(
             }
         });
         assert_eq!(said.lines().count(), usize::from(!destroy), "{said}");
-        assert_eq!(rig.gpu.live().descriptor_pools, u64::from(!destroy));
-        rig.gpu.assert_silent();
+        assert_eq!(fixture.gpu.live().descriptor_pools, u64::from(!destroy));
+        fixture.gpu.assert_silent();
         if destroy {
-            rig.finish();
+            fixture.finish();
         } else {
-            rig.abandon();
+            fixture.abandon();
         }
     }
 }

@@ -11,53 +11,55 @@ use sublet::descriptor::{
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
 
-use crate::rig::{Recording, Rig};
+use crate::fixture::{Fixture, Recording};
 
 pub(crate) trait Subject {
     /// Records the use of a resource that nothing else uses until the recording's ticket is done.
-    fn record(&mut self, rig: &Rig, recording: &mut Recording);
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording);
 
     /// Returns the number of released resources.
-    fn collect(&mut self, rig: &Rig) -> usize;
+    fn collect(&mut self, fixture: &Fixture) -> usize;
 
     /// Returns true if a resource waits for a ticket, or `None` if the type does not report it.
     fn waits(&self) -> Option<bool>;
 
     /// The device must be idle or lost.
-    fn destroy(self: Box<Self>, rig: &Rig);
+    fn destroy(self: Box<Self>, fixture: &Fixture);
 }
 
 type Pipeline = (vk::PipelineLayout, vk::Pipeline);
 
-fn bind(rig: &Rig, recording: &mut Recording, pipeline: Pipeline, set: vk::DescriptorSet) {
+fn bind(fixture: &Fixture, recording: &mut Recording, pipeline: Pipeline, set: vk::DescriptorSet) {
     let point = vk::PipelineBindPoint::COMPUTE;
-    unsafe { rig.vulkan().cmd_bind_descriptor_sets(recording.commands, point, pipeline.0, 0, &[set], &[]) };
-    rig.look(recording, pipeline, [0, 0]);
+    unsafe {
+        fixture.vulkan().cmd_bind_descriptor_sets(recording.commands, point, pipeline.0, 0, &[set], &[])
+    };
+    fixture.look(recording, pipeline, [0, 0]);
 }
 
 impl Subject for RetiredResources {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::TRANSFER_DST);
         let wish = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let (buffer, memory) = unsafe { rig.allocator.create_buffer(&info, &wish) }.unwrap();
-        unsafe { rig.vulkan().cmd_fill_buffer(recording.commands, buffer, 0, 4096, 7) };
+        let (buffer, memory) = unsafe { fixture.allocator.create_buffer(&info, &wish) }.unwrap();
+        unsafe { fixture.vulkan().cmd_fill_buffer(recording.commands, buffer, 0, 4096, 7) };
         unsafe { self.retire_buffer(recording.ticket, buffer, memory) };
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        RetiredResources::collect(self, &rig.allocator, &rig.clock).unwrap()
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        RetiredResources::collect(self, &fixture.allocator, &fixture.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
         Some(!self.is_empty())
     }
 
-    fn destroy(self: Box<Self>, rig: &Rig) {
-        unsafe { self.drain(&rig.allocator) }.unwrap();
+    fn destroy(self: Box<Self>, fixture: &Fixture) {
+        unsafe { self.drain(&fixture.allocator) }.unwrap();
     }
 }
 
-pub(crate) fn resources(_: &Rig) -> Box<dyn Subject> {
+pub(crate) fn resources(_: &Fixture) -> Box<dyn Subject> {
     Box::new(RetiredResources::new())
 }
 
@@ -69,35 +71,35 @@ struct Transient {
 }
 
 impl Subject for Transient {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         for _ in 0..3 {
             let set = unsafe { self.sets.allocate(&self.layout) }.unwrap();
-            rig.write(set, recording.number);
-            bind(rig, recording, self.pipeline, set);
+            fixture.write(set, recording.number);
+            bind(fixture, recording, self.pipeline, set);
         }
         self.sets.flush(recording.ticket).unwrap();
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        self.sets.collect(&rig.clock).unwrap()
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        self.sets.collect(&fixture.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
         Some(self.sets.statistics().live_sets > 0)
     }
 
-    fn destroy(self: Box<Self>, _: &Rig) {
+    fn destroy(self: Box<Self>, _: &Fixture) {
         unsafe { self.sets.destroy() };
     }
 }
 
-pub(crate) fn transient_sets(rig: &Rig) -> Box<dyn Subject> {
-    let layout = rig.set_layout();
-    let pipeline = rig.pipeline(layout.handle());
+pub(crate) fn transient_sets(fixture: &Fixture) -> Box<dyn Subject> {
+    let layout = fixture.set_layout();
+    let pipeline = fixture.pipeline(layout.handle());
     let size = vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: 2 };
     let flags = vk::DescriptorPoolCreateFlags::empty();
     let info = TransientSetsCreateInfo::from_sizes(2, &[size], flags).unwrap();
-    Box::new(Transient { sets: TransientSets::new(&rig.device, &info).unwrap(), layout, pipeline })
+    Box::new(Transient { sets: TransientSets::new(&fixture.device, &info).unwrap(), layout, pipeline })
 }
 
 struct Persistent {
@@ -107,18 +109,18 @@ struct Persistent {
 }
 
 impl Subject for Persistent {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         for _ in 0..3 {
             let set = unsafe { self.sets.allocate(&self.layout) }.unwrap();
-            rig.write(set.handle(), recording.number);
-            bind(rig, recording, self.pipeline, set.handle());
+            fixture.write(set.handle(), recording.number);
+            bind(fixture, recording, self.pipeline, set.handle());
             unsafe { self.sets.retire(recording.ticket, set) }.unwrap();
         }
         self.sets.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        let count = self.sets.collect(&rig.clock).unwrap();
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        let count = self.sets.collect(&fixture.clock).unwrap();
         self.sets.validate();
         count
     }
@@ -127,17 +129,20 @@ impl Subject for Persistent {
         Some(self.sets.statistics().retired_sets > 0)
     }
 
-    fn destroy(self: Box<Self>, _: &Rig) {
+    fn destroy(self: Box<Self>, _: &Fixture) {
         // SAFETY: the device is idle.
         assert_eq!(unsafe { self.sets.destroy() }, []);
     }
 }
 
-pub(crate) fn persistent_sets(rig: &Rig) -> Box<dyn Subject> {
-    let layout = rig.set_layout();
-    let pipeline = rig.pipeline(layout.handle());
-    let info =
-        PersistentSetsCreateInfo { first_sets: 4, max_sets: 4, ..PersistentSetsCreateInfo::new(&rig.device) };
+pub(crate) fn persistent_sets(fixture: &Fixture) -> Box<dyn Subject> {
+    let layout = fixture.set_layout();
+    let pipeline = fixture.pipeline(layout.handle());
+    let info = PersistentSetsCreateInfo {
+        first_sets: 4,
+        max_sets: 4,
+        ..PersistentSetsCreateInfo::new(&fixture.device)
+    };
     Box::new(Persistent { sets: PersistentSets::new(&info), layout, pipeline })
 }
 
@@ -149,38 +154,38 @@ struct Heap {
 }
 
 impl Subject for Heap {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         let range = self.heap.allocate(3).unwrap();
         let frame = self.heap.allocate_transient(recording.ticket, 1).unwrap();
         let store = self.heap.store();
         let point = vk::PipelineBindPoint::COMPUTE;
         unsafe { store.cmd_bind(recording.commands, point, self.pipeline.0, 0) };
         for (range, slot) in [(range.id(), 0), (range.id(), 1), (range.id(), 2), (frame, 0)] {
-            unsafe { self.heap.write(range, slot, &rig.descriptor(recording.number)) }.unwrap();
-            rig.look(recording, self.pipeline, [self.binding, range.index(slot).unwrap()]);
+            unsafe { self.heap.write(range, slot, &fixture.descriptor(recording.number)) }.unwrap();
+            fixture.look(recording, self.pipeline, [self.binding, range.index(slot).unwrap()]);
         }
         // SAFETY: no later recording uses it.
         unsafe { self.heap.retire(recording.ticket, range) }.unwrap();
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        self.heap.collect(&rig.clock).unwrap()
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        self.heap.collect(&fixture.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
         Some(self.heap.statistics().free < self.heap.statistics().capacity)
     }
 
-    fn destroy(self: Box<Self>, _: &Rig) {
+    fn destroy(self: Box<Self>, _: &Fixture) {
         unsafe { self.heap.into_store().destroy() };
     }
 }
 
-pub(crate) fn heap_slots(rig: &Rig) -> Box<dyn Subject> {
+pub(crate) fn heap_slots(fixture: &Fixture) -> Box<dyn Subject> {
     let info = HeapCreateInfo { slots: 64, transient: 16, ..HeapCreateInfo::new(HeapKind::Resource) };
-    let store = SetStore::new(&rig.device, &info).unwrap();
+    let store = SetStore::new(&fixture.device, &info).unwrap();
     let binding = store.binding(DescriptorKind::StorageBuffer).unwrap();
-    let pipeline = rig.pipeline(store.layout());
+    let pipeline = fixture.pipeline(store.layout());
     Box::new(Heap { heap: DescriptorHeap::new(store), binding, pipeline })
 }
 
@@ -192,17 +197,17 @@ fn bytes(recording: &Recording) -> Vec<u8> {
 }
 
 impl Subject for UploadArena<Arc<Allocator>> {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         for _ in 0..3 {
             let upload = self.write(&bytes(recording), 4).unwrap();
-            rig.copy(recording, &upload);
+            fixture.copy(recording, &upload);
         }
         self.flush(recording.ticket).unwrap();
         self.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        let count = UploadArena::collect(self, &rig.clock).unwrap();
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        let count = UploadArena::collect(self, &fixture.clock).unwrap();
         self.validate();
         count
     }
@@ -211,20 +216,20 @@ impl Subject for UploadArena<Arc<Allocator>> {
         Some(self.statistics().pages_in_flight > 0)
     }
 
-    fn destroy(self: Box<Self>, _: &Rig) {
+    fn destroy(self: Box<Self>, _: &Fixture) {
         unsafe { UploadArena::destroy(*self) };
     }
 }
 
 /// Space for 16 pages, so that a leaked page would soon be noticed.
-pub(crate) fn arena_pages(rig: &Rig) -> Box<dyn Subject> {
+pub(crate) fn arena_pages(fixture: &Fixture) -> Box<dyn Subject> {
     let info = UploadArenaCreateInfo {
         page_size: 2048,
         memory_limit: Some(16 * 2048),
         idle_collects: None,
         ..Default::default()
     };
-    Box::new(unsafe { UploadArena::new(Arc::clone(&rig.allocator), &info) }.unwrap())
+    Box::new(unsafe { UploadArena::new(Arc::clone(&fixture.allocator), &info) }.unwrap())
 }
 
 struct Bound {
@@ -234,19 +239,19 @@ struct Bound {
 }
 
 impl Subject for Bound {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+    fn record(&mut self, fixture: &Fixture, recording: &mut Recording) {
         for _ in 0..3 {
-            let descriptor = rig.descriptor(recording.number);
+            let descriptor = fixture.descriptor(recording.number);
             self.binder.stage(BindPoint::Compute, 0, 0, 0, &[descriptor]).unwrap();
             unsafe { self.binder.commit(recording.commands, BindPoint::Compute) }.unwrap();
-            rig.look(recording, self.pipeline, [0, 0]);
+            fixture.look(recording, self.pipeline, [0, 0]);
         }
         self.binder.flush(recording.ticket).unwrap();
         self.binder.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) -> usize {
-        let count = self.binder.collect(&rig.clock).unwrap();
+    fn collect(&mut self, fixture: &Fixture) -> usize {
+        let count = self.binder.collect(&fixture.clock).unwrap();
         self.binder.validate();
         count
     }
@@ -255,19 +260,20 @@ impl Subject for Bound {
         None
     }
 
-    fn destroy(self: Box<Self>, _: &Rig) {
+    fn destroy(self: Box<Self>, _: &Fixture) {
         unsafe { self.binder.destroy() };
         drop(self.layout);
     }
 }
 
 /// Creates a binder for the fixture's model: sets or descriptor buffers.
-pub(crate) fn binder(rig: &Rig) -> Box<dyn Subject> {
-    let sets = [rig.set_layout()];
-    let pipeline = rig.pipeline(sets[0].handle());
-    let layout = unsafe { PipelineLayoutInfo::new(&rig.device, pipeline.0, &sets, &[Rig::RANGE]) }.unwrap();
+pub(crate) fn binder(fixture: &Fixture) -> Box<dyn Subject> {
+    let sets = [fixture.set_layout()];
+    let pipeline = fixture.pipeline(sets[0].handle());
+    let layout =
+        unsafe { PipelineLayoutInfo::new(&fixture.device, pipeline.0, &sets, &[Fixture::RANGE]) }.unwrap();
     let info = BinderCreateInfo { page_size: 256, ..BinderCreateInfo::default() };
-    let mut binder = unsafe { Binder::new(&rig.device, Arc::clone(&rig.allocator), &info) }.unwrap();
+    let mut binder = unsafe { Binder::new(&fixture.device, Arc::clone(&fixture.allocator), &info) }.unwrap();
     binder.set_layout(BindPoint::Compute, &layout).unwrap();
     Box::new(Bound { binder, layout, pipeline })
 }

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod errors;
+mod fixture;
 mod frames;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
 mod held;
 mod loss;
 mod random;
-mod rig;
 #[allow(unreachable_pub, reason = "shared with other binaries")]
 #[path = "../shared/said.rs"]
 mod said;

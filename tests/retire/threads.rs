@@ -2,68 +2,68 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::rig::Rig;
+use super::fixture::Fixture;
 
 #[test]
 fn threads_retire_and_collect_at_once_and_nothing_is_freed_twice_or_lost() {
     const THREADS: usize = 4;
     const ROUNDS: u64 = 100;
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     let collected = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                let lane = rig.clock.add_lane().unwrap();
+                let timeline = fixture.clock.add_timeline().unwrap();
                 for value in 1..=ROUNDS {
-                    let ticket = rig.clock.open(lane);
-                    let (buffer, allocation) = rig.buffer();
+                    let ticket = fixture.clock.open(timeline);
+                    let (buffer, allocation) = fixture.buffer();
                     // SAFETY: the device does not use the buffer.
-                    unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+                    unsafe { fixture.retired.retire_buffer(ticket, buffer, allocation) };
                     // SAFETY: the device does not use the memory.
-                    unsafe { rig.retired.retire_memory(ticket, rig.memory()) };
-                    rig.clock.submit(ticket, value).unwrap();
-                    rig.clock.completed(lane, value - value % 3);
-                    collected.fetch_add(rig.collect().unwrap(), Ordering::Relaxed);
+                    unsafe { fixture.retired.retire_memory(ticket, fixture.memory()) };
+                    fixture.clock.submit(ticket, value).unwrap();
+                    fixture.clock.completed(timeline, value - value % 3);
+                    collected.fetch_add(fixture.collect().unwrap(), Ordering::Relaxed);
                 }
             });
         }
     });
-    rig.clock.shutdown();
-    let rest = rig.collect().unwrap();
+    fixture.clock.shutdown();
+    let rest = fixture.collect().unwrap();
     let all = usize::try_from(ROUNDS).unwrap() * 2 * THREADS;
     assert_eq!(collected.into_inner() + rest, all);
 }
 
 #[test]
 fn nobody_waits_for_the_drivers_call_of_another_thread() {
-    let rig = Rig::new();
-    let lane = rig.clock.add_lane().unwrap();
-    let done = rig.clock.open(lane);
-    let (buffer, allocation) = rig.buffer();
+    let fixture = Fixture::new();
+    let timeline = fixture.clock.add_timeline().unwrap();
+    let done = fixture.clock.open(timeline);
+    let (buffer, allocation) = fixture.buffer();
     // SAFETY: the device does not use the buffer.
-    unsafe { rig.retired.retire_buffer(done, buffer, allocation) };
-    rig.clock.discard(done).unwrap();
-    rig.gpu.reset_calls();
-    rig.gpu.faults().hold("vkDestroyBuffer");
+    unsafe { fixture.retired.retire_buffer(done, buffer, allocation) };
+    fixture.clock.discard(done).unwrap();
+    fixture.gpu.reset_calls();
+    fixture.gpu.faults().hold("vkDestroyBuffer");
     std::thread::scope(|scope| {
-        let collector = scope.spawn(|| rig.collect().unwrap());
-        while rig.gpu.calls("vkDestroyBuffer") == 0 {
+        let collector = scope.spawn(|| fixture.collect().unwrap());
+        while fixture.gpu.calls("vkDestroyBuffer") == 0 {
             assert!(!collector.is_finished(), "the buffer is done, and was not destroyed");
             std::thread::yield_now();
         }
         // The driver call for the buffer is blocked. If a lock were held, these calls would hang, so a separate thread
         // makes them.
         let (tell, told) = std::sync::mpsc::channel();
-        let rig = &rig;
+        let fixture = &fixture;
         scope.spawn(move || {
-            let ticket = rig.clock.open(lane);
+            let ticket = fixture.clock.open(timeline);
             // SAFETY: the device does not use the memory.
-            unsafe { rig.retired.retire_memory(ticket, rig.memory()) };
-            rig.clock.discard(ticket).unwrap();
-            tell.send(rig.collect().unwrap()).unwrap();
+            unsafe { fixture.retired.retire_memory(ticket, fixture.memory()) };
+            fixture.clock.discard(ticket).unwrap();
+            tell.send(fixture.collect().unwrap()).unwrap();
         });
         let other = told.recv_timeout(std::time::Duration::from_secs(10));
-        rig.gpu.faults().release("vkDestroyBuffer");
+        fixture.gpu.faults().release("vkDestroyBuffer");
         assert_eq!(other, Ok(1));
         assert_eq!(collector.join().unwrap(), 1);
     });

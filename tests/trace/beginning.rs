@@ -6,7 +6,7 @@ use sublet::{
     ResourceKind, ScopeCreateInfo, Tracking,
 };
 
-use crate::rig::*;
+use crate::fixture::*;
 
 #[test]
 fn what_lives_already_is_told_first() {
@@ -88,7 +88,7 @@ fn what_lives_already_is_told_first() {
     assert_eq!((existing[0].name.as_deref(), existing[0].user_data), (Some("old"), Some(5)));
     assert_eq!((existing[3].kind, existing[0].kind), (ResourceKind::Buffer, ResourceKind::Unknown));
     assert_eq!(existing.len(), 4);
-    assert_eq!(trace.strangers, 0);
+    assert_eq!(trace.unknown_events, 0);
     // Two records of other existing objects, and the ends.
     assert_eq!(trace.records.len(), 4 + 2 + 3 + 2);
 }
@@ -139,7 +139,7 @@ fn recordings_begin_and_end_while_other_threads_allocate() {
                 std::thread::sleep(std::time::Duration::from_micros(random.u64(1..500)));
             });
             // Each thread had at most one call in progress, and may free the allocation of that call.
-            assert!(trace.strangers <= 6, "{}", trace.strangers);
+            assert!(trace.unknown_events <= 6, "{}", trace.unknown_events);
         }
         stop.store(true, Ordering::Relaxed);
     });

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sublet::trace::{Buffer, Damage, Event, Record, Trace};
 use sublet::{AllocationCreateInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 /// Returns a short trace with many kinds of records.
 fn small() -> Vec<u8> {
@@ -204,7 +204,7 @@ fn records_that_make_no_sense_are_errors() {
     assert_eq!(damage_of(1, &[&[1, 0, 0x70, 0, 0, 0, 0, 0, 0, 0], &huge[..]].concat()), Damage::Overrun);
     // A call on an unknown allocation is counted, but is no error.
     let trace = Trace::read(&file(1, &[1, 0, 0x13, 0, 0, 1, 1])).unwrap();
-    assert_eq!((trace.records.len(), trace.strangers), (0, 1));
+    assert_eq!((trace.records.len(), trace.unknown_events), (0, 1));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sublet::trace::{Buffer, Damage, Event, StopRecordingError, Trace};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 #[test]
 fn an_allocator_that_is_dropped_finishes_its_trace() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sublet::trace::{self, Event, Trace};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 struct Full;
 

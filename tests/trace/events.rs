@@ -7,7 +7,7 @@ use sublet::{
     MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
 };
 
-use crate::rig::*;
+use crate::fixture::*;
 
 const FIRST: AllocationNumber = AllocationNumber(0);
 const SECOND: AllocationNumber = AllocationNumber(1);
@@ -160,7 +160,7 @@ fn allocations(trace: &Trace) -> Vec<sublet::trace::Allocate> {
 fn a_failed_allocation_is_told_with_its_reason() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
-    let foreign_allocator = crate::rig::allocator(&gpu);
+    let foreign_allocator = crate::fixture::allocator(&gpu);
     let foreign = foreign_allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
     let trace = recorded(&allocator, || {
         let ask = |size, alignment, info: &AllocationCreateInfo<'_>| {
@@ -279,7 +279,7 @@ fn pools_are_told_from_beginning_to_end() {
     assert_eq!(events[4], Event::DestroyPool { pool: first });
     assert!(matches!(events[5], Event::CreatePool { pool, .. } if pool == second));
     assert_eq!(events[6..], [Event::DestroyPool { pool: second }]);
-    assert_eq!(trace.strangers, 0);
+    assert_eq!(trace.unknown_events, 0);
 }
 
 #[test]
@@ -312,15 +312,15 @@ fn frames_and_policies_are_told() {
     let allocator = allocator(&gpu);
     let pool =
         allocator.create_pool(&PoolCreateInfo { block_size: 32 * MIB, ..PoolCreateInfo::new(0) }).unwrap();
-    let mut has_settled = false;
+    let mut has_attached = false;
     let trace = recorded(&allocator, || {
         allocator.set_current_frame_index(u32::MAX);
         allocator.trim();
         allocator.set_empty_blocks_kept(0);
-        has_settled = allocator.settle_in_memory_type(0) && allocator.settle_in_pool(&pool).unwrap();
-        assert!(!allocator.settle_in_memory_type(31));
+        has_attached = allocator.attach_to_memory_type(0) && allocator.attach_to_pool(&pool).unwrap();
+        assert!(!allocator.attach_to_memory_type(31));
     });
-    assert!(has_settled);
+    assert!(has_attached);
     assert_eq!(
         events(&trace)[1..],
         [
@@ -359,7 +359,7 @@ fn what_another_allocator_made_is_not_told() {
         free(&another, error.allocation);
     });
     assert_eq!(trace.records, []);
-    assert_eq!(trace.strangers, 0);
+    assert_eq!(trace.unknown_events, 0);
 }
 
 #[test]

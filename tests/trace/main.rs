@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
-mod rig;
+mod fixture;
 
 mod beginning;
 mod damage;

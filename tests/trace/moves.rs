@@ -7,7 +7,7 @@ use sublet::{
     DefragmentationInfo, MemoryUsage, Pool, PoolCreateInfo,
 };
 
-use crate::rig::*;
+use crate::fixture::*;
 
 /// Returns a pool with four blocks of 1 MiB, each a quarter used. The allocations are numbered in order.
 fn sparse_pool(allocator: &Allocator, memory_type: u32, flags: Flags) -> (Pool, Vec<(u32, Allocation)>) {
@@ -102,7 +102,7 @@ fn a_defragmentation_is_told_move_by_move() {
     });
     assert!(expected.len() > 5, "{expected:?}");
     assert_eq!(moves(&trace), expected);
-    assert_eq!(trace.strangers, 0);
+    assert_eq!(trace.unknown_events, 0);
     let begin = trace.records.iter().find_map(|record| match &record.event {
         Event::BeginDefragmentation(begin) => Some((**begin).clone()),
         _ => None,
@@ -221,5 +221,5 @@ fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
     assert!(failed > 0, "no move had to map anything");
     assert_eq!(ignored, failed);
     let frees = trace.records.iter().filter(|record| matches!(record.event, Event::Free { .. })).count();
-    assert_eq!((frees, trace.strangers), (64, 0));
+    assert_eq!((frees, trace.unknown_events), (64, 0));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sublet::trace::{Buffer, RecordingSummary, StopRecordingError, Trace};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 /// A sink that accepts `room` bytes and then fails.
 struct Small {

@@ -8,7 +8,7 @@ use ash::vk;
 use sublet::trace::{Buffer, Event, Trace};
 use sublet::{AllocationCreateInfo, PoolCreateInfo, ScopeCreateInfo};
 
-use crate::rig::*;
+use crate::fixture::*;
 
 const THREADS: u32 = 4;
 const EACH: u32 = 3000;
@@ -36,7 +36,7 @@ fn threads_are_told_apart_and_all_they_do_is_there() {
             }
         });
     });
-    assert_eq!(trace.strangers, 0);
+    assert_eq!(trace.unknown_events, 0);
     assert_eq!(trace.records.len(), usize::try_from(THREADS * EACH * 3).unwrap());
     // The calls of each thread are in order.
     let mut next: BTreeMap<u32, u32> = BTreeMap::new();
@@ -70,7 +70,7 @@ fn what_one_thread_makes_and_another_frees_is_told_in_that_order() {
             scope.spawn(move || receive.into_iter().for_each(|allocation| free(allocator, allocation)));
         });
     });
-    assert_eq!((trace.records.len(), trace.strangers), (40_000, 0));
+    assert_eq!((trace.records.len(), trace.unknown_events), (40_000, 0));
 }
 
 #[test]

@@ -12,15 +12,15 @@ fn no_wait(_: Ticket) -> Result<(), ash::vk::Result> {
 
 #[test]
 fn an_arena_says_that_it_waits_for_another_clock() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
     let (clock, other) = (Clock::new(), Clock::new());
-    let (lane, other_lane) = (clock.add_lane().unwrap(), other.add_lane().unwrap());
-    let mut arena = arena(&rig, &UploadArenaCreateInfo { memory_limit: Some(8192), ..small(4096) });
-    let foreign = other.open(other_lane);
+    let (timeline, other_timeline) = (clock.add_timeline().unwrap(), other.add_timeline().unwrap());
+    let mut arena = arena(&fixture, &UploadArenaCreateInfo { memory_limit: Some(8192), ..small(4096) });
+    let foreign = other.open(other_timeline);
     arena.allocate(4096, 1).unwrap();
     arena.flush(foreign).unwrap();
     arena.allocate(4096, 1).unwrap();
-    let own = clock.open(lane);
+    let own = clock.open(timeline);
     let before = arena.statistics();
     let mixed = MixedClocks { ticket: own, waiting: foreign };
     assert_eq!(arena.flush(own), Err(FlushError::MixedClocks(mixed)));

@@ -16,20 +16,20 @@ const PER_FRAME: u64 = 16_384;
 /// Runs frames with random uploads and checks the bytes that the device copied. A submission executes only when its
 /// fence is waited for, so writing to a page too early is detected.
 fn frames(
-    rig: &Rig,
+    fixture: &Fixture,
     arena: &mut Arena<'_>,
     write: impl Fn(&mut Arena<'_>, &[u8], u64) -> Upload,
     finish: impl Fn(&mut Arena<'_>, sublet::retire::Ticket),
 ) {
     let mut random = Random::new(7);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let copies = Copies::new(rig, FRAMES * PER_FRAME, SLOTS as usize);
+    let timeline = clock.add_timeline().unwrap();
+    let copies = Copies::new(fixture, FRAMES * PER_FRAME, SLOTS as usize);
     let mut expected = vec![None; (FRAMES * PER_FRAME) as usize];
     for frame in 0..FRAMES {
         let slot = (frame % SLOTS) as usize;
         copies.wait(slot);
-        let ticket = clock.begin_frame(lane, slot as u32);
+        let ticket = clock.begin_frame(timeline, slot as u32);
         arena.collect(&clock).unwrap();
         arena.validate();
         let mut uploads = Vec::new();
@@ -51,7 +51,7 @@ fn frames(
         finish(arena, ticket);
         copies.submit(slot, &uploads);
         clock.end_frame(ticket).unwrap();
-        assert!(rig.gpu.pending_submissions() > 0, "the device is to be late");
+        assert!(fixture.gpu.pending_submissions() > 0, "the device is to be late");
     }
     let copied = copies.finish();
     clock.idle();
@@ -67,7 +67,7 @@ fn frames(
 #[test]
 fn the_device_reads_what_was_written_to_an_arena() {
     on_every_profile(|profile| {
-        everywhere(profile, |rig, pool| {
+        everywhere(profile, |fixture, pool| {
             for share_pages in [false, true] {
                 let info = UploadArenaCreateInfo {
                     pool: pool.clone(),
@@ -76,9 +76,9 @@ fn the_device_reads_what_was_written_to_an_arena() {
                     idle_collects: Some(2),
                     ..small(8192)
                 };
-                let mut arena = arena(rig, &info);
+                let mut arena = arena(fixture, &info);
                 frames(
-                    rig,
+                    fixture,
                     &mut arena,
                     |arena, bytes, alignment| arena.write(bytes, alignment).unwrap(),
                     |arena, ticket| arena.flush(ticket).unwrap(),
@@ -92,12 +92,12 @@ fn the_device_reads_what_was_written_to_an_arena() {
 #[test]
 fn the_device_reads_what_was_kept_and_made_visible() {
     on_every_profile(|profile| {
-        everywhere(profile, |rig, pool| {
+        everywhere(profile, |fixture, pool| {
             let info = UploadArenaCreateInfo { pool: pool.clone(), share_pages: true, ..small(8192) };
             let given = std::cell::RefCell::new(Vec::new());
-            let mut arena = arena(rig, &info);
+            let mut arena = arena(fixture, &info);
             frames(
-                rig,
+                fixture,
                 &mut arena,
                 |arena, bytes, alignment| {
                     let upload = arena.write(bytes, alignment).unwrap();
@@ -119,10 +119,10 @@ fn the_device_reads_what_was_kept_and_made_visible() {
 fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
     let flushed = std::cell::Cell::new(0);
     on_every_profile(|profile| {
-        everywhere(profile, |rig, pool| {
+        everywhere(profile, |fixture, pool| {
             let info = UploadArenaCreateInfo { pool, share_pages: true, ..small(4096) };
-            let mut arena = arena(rig, &info);
-            let coherent = is_coherent(rig, arena.memory_type_index());
+            let mut arena = arena(fixture, &info);
+            let coherent = is_coherent(fixture, arena.memory_type_index());
             flushed.set(flushed.get() + usize::from(!coherent));
             let atom = if coherent { 1 } else { profile.limits.non_coherent_atom_size };
             let mut time = Time::new();
@@ -151,9 +151,9 @@ struct Padded {
 
 #[test]
 fn values_and_slices_arrive_as_they_are_and_padding_does_no_harm() {
-    on_every_gpu(|rig| {
-        let mut arena = arena(&rig, &small(4096));
-        let copies = Copies::new(&rig, 64, 1);
+    on_every_gpu(|fixture| {
+        let mut arena = arena(&fixture, &small(4096));
+        let copies = Copies::new(&fixture, 64, 1);
         let mut time = Time::new();
         arena.write(&[9], 1).unwrap();
         let value = arena.write_value(&Padded { byte: 7, word: 0x0102_0304 }, 1).unwrap();
@@ -181,8 +181,8 @@ fn values_and_slices_arrive_as_they_are_and_padding_does_no_harm() {
 
 #[test]
 fn what_panics_while_it_fills_leaves_everything_in_order() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
-    let mut arena = arena(&rig, &small(4096));
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&fixture, &small(4096));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _: Result<Upload, UploadError> = arena.write_with(100, 1, |_| panic!("in the middle of it"));
     }));
@@ -195,19 +195,19 @@ fn what_panics_while_it_fills_leaves_everything_in_order() {
 #[test]
 fn flushing_is_one_call_of_the_driver_or_none() {
     on_every_profile(|profile| {
-        everywhere(profile, |rig, pool| {
-            let mut arena = arena(rig, &UploadArenaCreateInfo { pool, ..small(4096) });
+        everywhere(profile, |fixture, pool| {
+            let mut arena = arena(fixture, &UploadArenaCreateInfo { pool, ..small(4096) });
             let mut time = Time::new();
-            let calls = u64::from(!is_coherent(rig, arena.memory_type_index()));
+            let calls = u64::from(!is_coherent(fixture, arena.memory_type_index()));
             for size in [4000, 4000, 4000, 10_000] {
                 arena.write(&vec![1; size], 1).unwrap();
             }
-            rig.gpu.reset_calls();
+            fixture.gpu.reset_calls();
             arena.flush(time.submitted()).unwrap();
-            assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
+            assert_eq!(fixture.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             // Without new uploads there is nothing to flush.
             arena.flush(time.submitted()).unwrap();
-            assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
+            assert_eq!(fixture.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             time.finish(2);
             arena.collect(&time.clock).unwrap();
         });

@@ -14,17 +14,17 @@ fn near() -> UploadArenaCreateInfo<'static> {
 /// Returns the memory type of uploads, and heap limits that leave it `room` bytes. Returns `None` if all host-visible
 /// types are in one heap.
 fn limits(profile: &'static sublet::sim::Profile, room: u64) -> Option<(u32, Vec<u64>)> {
-    let rig = Rig::new(profile);
-    let best = arena(&rig, &near()).memory_type_index();
-    let heap = rig.heap_of(best);
-    let usable = rig.types_with(HOST_VISIBLE, PROTECTED);
+    let fixture = Fixture::new(profile);
+    let best = arena(&fixture, &near()).memory_type_index();
+    let heap = fixture.heap_of(best);
+    let usable = fixture.types_with(HOST_VISIBLE, PROTECTED);
     let others = usable
         .into_iter()
-        .filter(|kind| profile.buffers.types & (1 << kind) != 0 && rig.heap_of(*kind) != heap);
+        .filter(|kind| profile.buffers.types & (1 << kind) != 0 && fixture.heap_of(*kind) != heap);
     let is_alone = others.count() == 0;
     let limits = (0..profile.heaps.len()).map(|at| if at == heap as usize { room } else { u64::MAX });
     let answer = (!is_alone).then(|| (best, limits.collect()));
-    drop(rig);
+    drop(fixture);
     answer
 }
 
@@ -36,12 +36,12 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
         let Some((best, limits)) = limits(profile, 64 << 10) else { return };
         **count.borrow_mut() += 1;
         let run = || {
-            let rig = Rig::with(
+            let fixture = Fixture::with(
                 sublet::sim::Gpu::new(profile),
                 &Options { heap_size_limits: &limits, ..Options::default() },
             );
             let mut time = Time::new();
-            let mut arena = arena(&rig, &near());
+            let mut arena = arena(&fixture, &near());
             let mut fits = 0;
             while arena.statistics().fallback_pages == 0 {
                 fits += 1;
@@ -56,7 +56,7 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
             arena.allocate(200_000, 1).unwrap();
             assert_eq!(arena.statistics().fallback_pages, 3);
             arena.flush(time.submitted()).unwrap();
-            let copies = Copies::new(&rig, 4096, 1);
+            let copies = Copies::new(&fixture, 4096, 1);
             copies.wait(0);
             copies.submit(0, &[(last, 0)]);
             assert!(copies.finish()[..4096].iter().all(|&byte| byte == 7));
@@ -69,7 +69,7 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
             arena.allocate(1, 1).unwrap();
             assert_eq!(arena.statistics().fallback_pages, 0);
             drop(arena);
-            drop(rig);
+            drop(fixture);
             (fits, statistics)
         };
         assert_eq!(run(), run(), "the same calls have the same answers");
@@ -84,51 +84,51 @@ fn an_arena_with_a_pool_stays_in_its_memory_type() {
     on_every_profile(|profile| {
         let Some((best, limits)) = limits(profile, 4096) else { return };
         seen.set(seen.get() + 1);
-        let rig = Rig::with(
+        let fixture = Fixture::with(
             sublet::sim::Gpu::new(profile),
             &Options { heap_size_limits: &limits, ..Options::default() },
         );
-        let pool = std::sync::Arc::new(rig.pool(&PoolCreateInfo::new(best)).unwrap());
+        let pool = std::sync::Arc::new(fixture.pool(&PoolCreateInfo::new(best)).unwrap());
         let info = UploadArenaCreateInfo { pool: Some(pool.clone()), ..small(8192) };
-        let mut made = arena(&rig, &info);
+        let mut made = arena(&fixture, &info);
         let refused = made.allocate(1, 1).unwrap_err();
         let UploadError::Page(reason) = refused else { panic!("{refused:?}") };
         assert!(refused.to_string().contains(&reason.to_string()), "{refused}");
         assert_eq!(made.statistics().pages, 0);
         drop((made, info));
-        rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+        fixture.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
     });
     assert!(seen.get() > 0, "a device with two such heaps is needed");
 }
 
 #[test]
 fn reserving_more_than_the_heaps_have_is_an_error_and_makes_no_page() {
-    on_every_gpu(|rig| {
-        let mut arena = arena(&rig, &UploadArenaCreateInfo::default());
+    on_every_gpu(|fixture| {
+        let mut arena = arena(&fixture, &UploadArenaCreateInfo::default());
         arena.allocate(1, 1).unwrap();
         let before = arena.statistics();
-        rig.gpu.reset_calls();
+        fixture.gpu.reset_calls();
         for bytes in [u64::MAX, 1 << 60, 1 << 50] {
             let error = arena.reserve(bytes).unwrap_err();
             assert!(matches!(error, UploadError::Reserve { bytes: told, .. } if told == bytes), "{error:?}");
             assert!(error.to_string().contains(&format!("{bytes} bytes were to be reserved")), "{error}");
         }
         assert_eq!(arena.statistics(), before);
-        assert!(rig.gpu.call_counts().is_empty());
+        assert!(fixture.gpu.call_counts().is_empty());
     });
 }
 
 #[test]
 fn a_reserve_that_fails_half_way_changes_nothing() {
-    on_every_gpu(|rig| {
-        let mut arena = arena(&rig, &small(4096));
+    on_every_gpu(|fixture| {
+        let mut arena = arena(&fixture, &small(4096));
         arena.allocate(1, 1).unwrap();
         let before = arena.statistics();
         for nth in 2..8 {
-            rig.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            fixture.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         }
         assert!(arena.reserve(5 * 4096).is_err());
-        rig.gpu.faults().clear();
+        fixture.gpu.faults().clear();
         assert_eq!(arena.statistics(), before);
     });
 }
@@ -137,13 +137,13 @@ fn a_reserve_that_fails_half_way_changes_nothing() {
 fn no_page_is_above_the_largest_buffer() {
     let mut seen = 0;
     let count = std::cell::RefCell::new(&mut seen);
-    on_every_gpu(|rig| {
-        let max = rig.allocator.max_buffer_size();
+    on_every_gpu(|fixture| {
+        let max = fixture.allocator.max_buffer_size();
         if max > 1 << 40 {
             return;
         }
         **count.borrow_mut() += 1;
-        let mut made = arena(&rig, &UploadArenaCreateInfo::default());
+        let mut made = arena(&fixture, &UploadArenaCreateInfo::default());
         let size = max + 1;
         let error = made.allocate(size, 4).unwrap_err();
         let UploadError::Page(CreateError::BufferTooLarge { size: told, max: limit }) = error else {
@@ -154,7 +154,7 @@ fn no_page_is_above_the_largest_buffer() {
         assert_eq!(made.statistics().pages, 0);
         drop(made.release());
         // SAFETY: the usages are those of version 1.0.
-        let error = unsafe { UploadArena::new(&rig.allocator, &small(size)) }.unwrap_err();
+        let error = unsafe { UploadArena::new(&fixture.allocator, &small(size)) }.unwrap_err();
         assert!(
             matches!(error, CreateUploadError::BufferTooLarge { max: limit, .. } if limit == max),
             "{error:?}"
@@ -175,22 +175,22 @@ fn a_flush_ends_where_what_was_written_ends() {
                 .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
         }),
         |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
+            let fixture = Fixture::new(profile);
+            let memory_type = fixture.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
             let pool_info = PoolCreateInfo { block_size: 65_536, ..PoolCreateInfo::new(memory_type) };
-            let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
+            let pool = std::sync::Arc::new(fixture.pool(&pool_info).unwrap());
             let pool_of = Some(pool.clone());
             let info = UploadArenaCreateInfo { pool: pool_of, share_pages: true, ..small(65_536) };
             let mut time = Time::new();
-            let mut arena = arena(&rig, &info);
+            let mut arena = arena(&fixture, &info);
             for at in 0..4 {
                 assert_eq!(arena.write(&[3; 16_384], 1).unwrap().offset, at * 16_384);
                 arena.flush(time.submitted()).unwrap();
                 // The driver would report a range beyond the end of the memory.
-                rig.gpu.assert_silent();
+                fixture.gpu.assert_silent();
             }
             drop((arena, info));
-            rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+            fixture.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
         },
     );
 }

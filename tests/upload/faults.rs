@@ -50,24 +50,24 @@ fn every_call_may_fail_and_nothing_stays() {
             for call in CALLS {
                 for result in RESULTS {
                     for nth in 0.. {
-                        let rig = Rig::new(profile);
+                        let fixture = Fixture::new(profile);
                         let mut time = Time::new();
-                        let mut arena = arena(&rig, &info());
+                        let mut arena = arena(&fixture, &info());
                         let first = arena.write(&[7; 4000], 1).unwrap();
-                        let (live, before) = (rig.gpu.live(), arena.statistics());
-                        rig.gpu.reset_calls();
-                        rig.gpu.faults().fail_nth(call, nth, result);
+                        let (live, before) = (fixture.gpu.live(), arena.statistics());
+                        fixture.gpu.reset_calls();
+                        fixture.gpu.faults().fail_nth(call, nth, result);
                         let outcome = run(&mut arena, &mut time);
-                        rig.gpu.faults().clear();
+                        fixture.gpu.faults().clear();
                         let failed = outcome.is_err();
                         arena.validate();
-                        rig.allocator.validate();
+                        fixture.allocator.validate();
                         if let Err(error) = outcome {
                             failures += 1;
                             assert_eq!(driver_result(&*error), Some(result), "{what}: {error:?}");
                             if what != "write, flush" {
                                 let after = arena.statistics();
-                                assert_eq!(rig.gpu.live(), live, "{what}: {call} {nth}");
+                                assert_eq!(fixture.gpu.live(), live, "{what}: {call} {nth}");
                                 assert_eq!(after.pages, before.pages, "{what}: {call} {nth}");
                                 assert_eq!((after.used, after.rest), (before.used, before.rest), "{what}");
                             }
@@ -76,7 +76,7 @@ fn every_call_may_fail_and_nothing_stays() {
                             run(&mut arena, &mut time).unwrap();
                         }
                         arena.flush(time.submitted()).unwrap();
-                        let copies = Copies::new(&rig, 4000, 1);
+                        let copies = Copies::new(&fixture, 4000, 1);
                         copies.wait(0);
                         copies.submit(0, &[(first, 0)]);
                         assert!(copies.finish()[..4000].iter().all(|&byte| byte == 7));
@@ -84,7 +84,7 @@ fn every_call_may_fail_and_nothing_stays() {
                         arena.collect(&time.clock).unwrap();
                         arena.validate();
                         drop(arena.release());
-                        drop(rig);
+                        drop(fixture);
                         if !failed {
                             break;
                         }
@@ -101,17 +101,17 @@ fn arenas_that_are_not_made_leave_nothing() {
     on_every_profile(|profile| {
         for call in CALLS {
             for result in RESULTS {
-                let rig = Rig::new(profile);
-                rig.gpu.faults().fail_always(call, result);
+                let fixture = Fixture::new(profile);
+                fixture.gpu.faults().fail_always(call, result);
                 // SAFETY: the usages are those of version 1.0.
-                match unsafe { UploadArena::new(&rig.allocator, &info()) } {
+                match unsafe { UploadArena::new(&fixture.allocator, &info()) } {
                     // Only the dummy for the requirements can fail, because pages are created later.
                     Ok(arena) => drop(arena),
                     Err(error) => assert_eq!(driver_result(&error), Some(result)),
                 };
-                rig.gpu.faults().clear();
-                rig.allocator.trim();
-                assert!(rig.gpu.live().is_empty(), "{call}: {:?}", rig.gpu.live());
+                fixture.gpu.faults().clear();
+                fixture.allocator.trim();
+                assert!(fixture.gpu.live().is_empty(), "{call}: {:?}", fixture.gpu.live());
             }
         }
     });
@@ -127,22 +127,26 @@ fn an_arena_whose_flush_fails_is_finished_later() {
                 .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
         }),
         |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
+            let fixture = Fixture::new(profile);
+            let memory_type = fixture.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
             let pool_info =
                 sublet::PoolCreateInfo { block_size: 65_536, ..sublet::PoolCreateInfo::new(memory_type) };
-            let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
+            let pool = std::sync::Arc::new(fixture.pool(&pool_info).unwrap());
             let info = UploadArenaCreateInfo { pool: Some(pool.clone()), ..small(4096) };
-            let mut arena = arena(&rig, &info);
+            let mut arena = arena(&fixture, &info);
             let mut time = Time::new();
             let upload = arena.write(&[3; 100], 1).unwrap();
-            rig.gpu.faults().fail_nth("vkFlushMappedMemoryRanges", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            fixture.gpu.faults().fail_nth(
+                "vkFlushMappedMemoryRanges",
+                0,
+                vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+            );
             let before = arena.statistics();
             let error = arena.flush(time.submitted()).unwrap_err();
             assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
             assert_eq!(arena.statistics(), before);
             arena.flush(time.submitted()).unwrap();
-            let copies = Copies::new(&rig, 100, 1);
+            let copies = Copies::new(&fixture, 100, 1);
             copies.wait(0);
             copies.submit(0, &[(upload, 0)]);
             assert_eq!(copies.finish()[..100], [3; 100]);
@@ -150,7 +154,7 @@ fn an_arena_whose_flush_fails_is_finished_later() {
             arena.collect(&time.clock).unwrap();
             arena.validate();
             drop((arena, info));
-            rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+            fixture.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
         },
     );
 }

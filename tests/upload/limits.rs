@@ -15,27 +15,27 @@ fn limited(pages: u64) -> UploadArenaCreateInfo<'static> {
 
 #[test]
 fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
-    on_every_gpu(|rig| {
-        let mut arena = arena(&rig, &limited(3));
+    on_every_gpu(|fixture| {
+        let mut arena = arena(&fixture, &limited(3));
         for _ in 0..3 {
             arena.allocate(4096, 1).unwrap();
         }
         let before = arena.statistics();
-        rig.gpu.reset_calls();
+        fixture.gpu.reset_calls();
         let full = UploadError::MemoryLimit { memory_limit: 3 * 4096, in_use: 3 * 4096, needed: 4096 };
         assert_eq!(arena.allocate(1, 1), Err(full));
         assert!(matches!(arena.allocate(5000, 1), Err(UploadError::MemoryLimit { needed: 5000.., .. })));
         assert!(matches!(arena.reserve(1), Err(UploadError::MemoryLimit { .. })));
         assert_eq!(arena.statistics(), before);
-        assert!(rig.gpu.call_counts().is_empty());
+        assert!(fixture.gpu.call_counts().is_empty());
     });
 }
 
 /// Some pages were created and freed again. The statistics do not include them.
 #[test]
 fn a_reserve_that_is_refused_leaves_no_peak() {
-    on_every_gpu(|rig| {
-        let mut arena = arena(&rig, &limited(3));
+    on_every_gpu(|fixture| {
+        let mut arena = arena(&fixture, &limited(3));
         arena.reserve(4096).unwrap();
         let before = arena.statistics();
         assert!(matches!(arena.reserve(5 * 4096), Err(UploadError::MemoryLimit { .. })));
@@ -45,9 +45,9 @@ fn a_reserve_that_is_refused_leaves_no_peak() {
 
 #[test]
 fn free_pages_give_way_to_what_needs_the_memory() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
-    let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..limited(4) });
+    let mut arena = arena(&fixture, &UploadArenaCreateInfo { own_pages_kept: 9, ..limited(4) });
     arena.reserve(4 * 4096).unwrap();
     // Two of the four pages are freed for a page of twice the size.
     arena.allocate(8192, 1).unwrap();
@@ -66,8 +66,8 @@ fn free_pages_give_way_to_what_needs_the_memory() {
 
 #[test]
 fn reserving_more_than_the_limit_makes_no_page() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
-    let mut arena = arena(&rig, &limited(4));
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&fixture, &limited(4));
     arena.allocate(1, 1).unwrap();
     let before = arena.statistics();
     assert!(arena.reserve(5 * 4096).is_err());
@@ -79,9 +79,9 @@ fn reserving_more_than_the_limit_makes_no_page() {
 
 #[test]
 fn whoever_waits_gets_the_oldest_recordings_pages() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let mut time = Time::new();
-        let mut arena = arena(&rig, &limited(2));
+        let mut arena = arena(&fixture, &limited(2));
         let mut buffers = Vec::new();
         for _ in 0..2 {
             buffers.push(arena.write(&[1; 4096], 1).unwrap().buffer);
@@ -106,9 +106,9 @@ fn whoever_waits_gets_the_oldest_recordings_pages() {
 /// Each wait frees one page, and the upload needs two.
 #[test]
 fn a_large_upload_waits_for_as_many_recordings_as_it_needs() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let mut time = Time::new();
-        let mut arena = arena(&rig, &limited(4));
+        let mut arena = arena(&fixture, &limited(4));
         for _ in 0..4 {
             arena.write(&[1; 4096], 1).unwrap();
             arena.flush(time.submitted()).unwrap();
@@ -128,9 +128,9 @@ fn a_large_upload_waits_for_as_many_recordings_as_it_needs() {
 
 #[test]
 fn what_is_done_already_is_not_waited_for() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
-    let mut arena = arena(&rig, &limited(1));
+    let mut arena = arena(&fixture, &limited(1));
     arena.write(&[1; 4096], 1).unwrap();
     arena.flush(time.submitted()).unwrap();
     time.finish(1);
@@ -140,9 +140,9 @@ fn what_is_done_already_is_not_waited_for() {
 
 #[test]
 fn waiting_comes_to_an_end_whatever_the_caller_does() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
-    let mut arena = arena(&rig, &limited(1));
+    let mut arena = arena(&fixture, &limited(1));
     // The current recording uses all of the memory, so there is no ticket to wait for.
     arena.write(&[1; 4096], 1).unwrap();
     let never = |_: Ticket| -> Result<(), ()> { panic!("there is nothing to wait for") };
@@ -181,12 +181,12 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
 
 #[test]
 fn a_device_without_memory_is_waited_for_too() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
-    let mut arena = arena(&rig, &small(4096));
+    let mut arena = arena(&fixture, &small(4096));
     arena.write(&[1; 4096], 1).unwrap();
     arena.flush(time.submitted()).unwrap();
-    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     let error = arena.allocate(1, 1).unwrap_err();
     assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
     let wait = |_: Ticket| {
@@ -195,18 +195,18 @@ fn a_device_without_memory_is_waited_for_too() {
     };
     arena.allocate_or_wait(1, 1, &time.clock, wait).unwrap();
     assert_eq!(arena.statistics().pages, 1);
-    rig.gpu.faults().clear();
+    fixture.gpu.faults().clear();
 }
 
 /// This works even if there is no ticket to wait for.
 #[test]
 fn free_pages_give_way_to_a_device_without_memory() {
-    on_every_gpu(|rig| {
+    on_every_gpu(|fixture| {
         let mut time = Time::new();
-        let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..small(4096) });
+        let mut arena = arena(&fixture, &UploadArenaCreateInfo { own_pages_kept: 9, ..small(4096) });
         arena.reserve(3 * 4096).unwrap();
         let fail = || {
-            rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            fixture.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         };
         fail();
         arena.allocate(8000, 1).unwrap();
@@ -218,9 +218,9 @@ fn free_pages_give_way_to_a_device_without_memory() {
         arena.allocate(4096, 1).unwrap();
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
         // Without free pages and without another heap, the call fails.
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         let error = arena.allocate(4096, 1).unwrap_err();
-        rig.gpu.faults().clear();
+        fixture.gpu.faults().clear();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
     });
 }
@@ -231,10 +231,10 @@ fn free_pages_give_way_to_a_device_without_memory() {
 fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
     on_every_profile(|profile| {
         for refusals in 1..4 {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let mut time = Time::new();
             let info = UploadArenaCreateInfo { own_pages_kept: 9, ..limited(3) };
-            let mut arena = arena(&rig, &info);
+            let mut arena = arena(&fixture, &info);
             arena.allocate(4097, 1).unwrap();
             arena.flush(time.submitted()).unwrap();
             time.finish(1);
@@ -242,10 +242,14 @@ fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
             assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (1, 1));
             // The limit permits one page beside the large one, which is freed for the second.
             for nth in 1..=refusals {
-                rig.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+                fixture.gpu.faults().fail_nth(
+                    "vkAllocateMemory",
+                    nth,
+                    vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+                );
             }
             let reserved = arena.reserve(2 * 4096);
-            rig.gpu.faults().clear();
+            fixture.gpu.faults().clear();
             arena.validate();
             if reserved.is_ok() {
                 assert_eq!(arena.statistics().free_pages, 2);

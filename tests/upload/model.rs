@@ -2,31 +2,31 @@
 //! figures are consistent. Recordings on three timelines complete in any order.
 
 use ash::vk;
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError};
 
 use crate::common::*;
 use crate::support::*;
 
 /// A clock with timelines whose submissions complete at random.
-struct Lanes {
+struct Timelines {
     clock: Clock,
-    lanes: Vec<LaneId>,
+    timelines: Vec<TimelineId>,
     submitted: Vec<u64>,
     done: Vec<u64>,
     /// Recorded but not submitted.
     open: Vec<Ticket>,
 }
 
-impl Lanes {
+impl Timelines {
     fn new() -> Self {
         let clock = Clock::new();
-        let lanes: Vec<_> = (0..3).map(|_| clock.add_lane().unwrap()).collect();
-        Self { clock, lanes, submitted: vec![0; 3], done: vec![0; 3], open: Vec::new() }
+        let timelines: Vec<_> = (0..3).map(|_| clock.add_timeline().unwrap()).collect();
+        Self { clock, timelines, submitted: vec![0; 3], done: vec![0; 3], open: Vec::new() }
     }
 
     fn ticket(&mut self, random: &mut Random) -> Ticket {
-        let ticket = self.clock.open(random.pick(&self.lanes));
+        let ticket = self.clock.open(random.pick(&self.timelines));
         self.open.push(ticket);
         ticket
     }
@@ -35,17 +35,17 @@ impl Lanes {
     fn go_on(&mut self, random: &mut Random) {
         if !self.open.is_empty() && random.below(2) == 0 {
             let ticket = self.open.swap_remove(random.below(self.open.len() as u64) as usize);
-            let lane = ticket.lane().index();
+            let timeline = ticket.timeline().index();
             if random.below(8) == 0 {
                 self.clock.discard(ticket).unwrap();
             } else {
-                self.submitted[lane] += 1;
-                self.clock.submit(ticket, self.submitted[lane]).unwrap();
+                self.submitted[timeline] += 1;
+                self.clock.submit(ticket, self.submitted[timeline]).unwrap();
             }
         }
-        let lane = random.below(3) as usize;
-        self.done[lane] += random.below(self.submitted[lane] - self.done[lane] + 1);
-        self.clock.completed(self.lanes[lane], self.done[lane]);
+        let timeline = random.below(3) as usize;
+        self.done[timeline] += random.below(self.submitted[timeline] - self.done[timeline] + 1);
+        self.clock.completed(self.timelines[timeline], self.done[timeline]);
     }
 
     fn end(&mut self) {
@@ -61,9 +61,9 @@ impl Lanes {
 struct Live(Vec<(Upload, Option<Ticket>)>);
 
 impl Live {
-    fn enter(&mut self, lanes: &Lanes, upload: Upload, size: u64, alignment: u64) {
+    fn enter(&mut self, timelines: &Timelines, upload: Upload, size: u64, alignment: u64) {
         assert_eq!((upload.size, upload.offset % alignment), (size, 0));
-        self.0.retain(|(_, ticket)| ticket.is_none_or(|ticket| !lanes.clock.is_done(ticket)));
+        self.0.retain(|(_, ticket)| ticket.is_none_or(|ticket| !timelines.clock.is_done(ticket)));
         for (other, _) in &self.0 {
             let apart = other.buffer != upload.buffer
                 || other.offset + other.size <= upload.offset
@@ -79,9 +79,9 @@ impl Live {
         }
     }
 
-    fn bytes(&self, lanes: &Lanes) -> u64 {
+    fn bytes(&self, timelines: &Timelines) -> u64 {
         let live =
-            self.0.iter().filter(|(_, ticket)| ticket.is_none_or(|ticket| !lanes.clock.is_done(ticket)));
+            self.0.iter().filter(|(_, ticket)| ticket.is_none_or(|ticket| !timelines.clock.is_done(ticket)));
         live.map(|(upload, _)| upload.size).sum()
     }
 }
@@ -94,7 +94,7 @@ fn steps() -> u64 {
 fn arenas_agree_with_a_list_of_what_is_live() {
     on_every_profile(|profile| {
         for seed in 0..4 {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let mut random = Random::new(seed);
             let info = UploadArenaCreateInfo {
                 share_pages: seed % 2 == 0,
@@ -105,10 +105,10 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                 idle_collects: Some(3),
                 ..small(4096)
             };
-            let mut arena = arena(&rig, &info);
+            let mut arena = arena(&fixture, &info);
             // A clock that knows none of the tickets, so that none of them is done.
             let never = Clock::new();
-            let (mut lanes, mut live) = (Lanes::new(), Live::default());
+            let (mut timelines, mut live) = (Timelines::new(), Live::default());
             for _ in 0..steps() {
                 match random.below(20) {
                     0..=13 => {
@@ -122,7 +122,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                         assert!(told.is_none_or(|told| told == outcome.is_ok()));
                         match outcome {
                             Ok(upload) => {
-                                live.enter(&lanes, upload, size, alignment);
+                                live.enter(&timelines, upload, size, alignment);
                                 // SAFETY: the upload has this many bytes, and only the test uses them.
                                 unsafe { upload.ptr.write_bytes(1, size as usize) };
                             }
@@ -134,32 +134,32 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                         }
                     }
                     14 | 15 => {
-                        let ticket = lanes.ticket(&mut random);
+                        let ticket = timelines.ticket(&mut random);
                         arena.flush(ticket).unwrap();
                         live.name(ticket);
                     }
-                    16 | 17 => lanes.go_on(&mut random),
+                    16 | 17 => timelines.go_on(&mut random),
                     18 => {
-                        arena.collect(&lanes.clock).unwrap();
-                        assert!(arena.statistics().used >= live.bytes(&lanes));
+                        arena.collect(&timelines.clock).unwrap();
+                        assert!(arena.statistics().used >= live.bytes(&timelines));
                     }
                     _ if random.below(10) == 0 => assert!(arena.trim() % 64 == 0),
                     _ if random.below(10) == 0 => drop(arena.reserve(random.below(9000))),
-                    _ => lanes.go_on(&mut random),
+                    _ => timelines.go_on(&mut random),
                 }
                 arena.validate();
                 let statistics = arena.statistics();
                 assert!(statistics.reserved <= info.memory_limit.unwrap_or(u64::MAX));
-                assert!(statistics.used >= live.bytes(&lanes));
+                assert!(statistics.used >= live.bytes(&timelines));
             }
-            lanes.end();
-            arena.flush(lanes.ticket(&mut random)).unwrap();
-            lanes.end();
-            arena.collect(&lanes.clock).unwrap();
+            timelines.end();
+            arena.flush(timelines.ticket(&mut random)).unwrap();
+            timelines.end();
+            arena.collect(&timelines.clock).unwrap();
             let statistics = arena.statistics();
             assert_eq!((statistics.used, statistics.padding, statistics.tail), (0, 0, 0));
             assert_eq!(statistics.pages_in_flight, 0);
-            rig.validate();
+            fixture.validate();
             drop(arena.release());
         }
     });
@@ -172,7 +172,7 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
         ["vkAllocateMemory", "vkCreateBuffer", "vkBindBufferMemory", "vkFlushMappedMemoryRanges"];
     on_every_profile(|profile| {
         for seed in 0..6 {
-            let rig = Rig::new(profile);
+            let fixture = Fixture::new(profile);
             let mut random = Random::new(seed);
             let info = UploadArenaCreateInfo {
                 share_pages: seed % 2 == 0,
@@ -182,14 +182,14 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
                 idle_collects: Some(3),
                 ..small(4096)
             };
-            let mut arena = arena(&rig, &info);
-            let (mut lanes, mut live) = (Lanes::new(), Live::default());
+            let mut arena = arena(&fixture, &info);
+            let (mut timelines, mut live) = (Timelines::new(), Live::default());
             for _ in 0..steps() / 2 {
                 let refuses = random.below(4) == 0;
                 if refuses {
                     let (call, first) = (random.pick(&CALLS), random.below(3));
                     for nth in first..=first + random.below(3) {
-                        rig.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+                        fixture.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
                     }
                 }
                 match random.below(20) {
@@ -197,16 +197,16 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
                         let bits = random.pick(&[10, 12, 14]);
                         let (size, alignment) = (random.size(bits), 1 << random.below(12));
                         if let Ok(upload) = arena.allocate(size, alignment) {
-                            live.enter(&lanes, upload, size, alignment);
+                            live.enter(&timelines, upload, size, alignment);
                         }
                     }
                     9 | 10 => {
-                        let ticket = lanes.ticket(&mut random);
+                        let ticket = timelines.ticket(&mut random);
                         if arena.flush(ticket).is_ok() {
                             live.name(ticket);
                         }
                     }
-                    11 | 12 => drop(arena.collect(&lanes.clock).unwrap()),
+                    11 | 12 => drop(arena.collect(&timelines.clock).unwrap()),
                     13 => drop(arena.trim()),
                     14..=16 => {
                         let bytes = random.below(6 * 4096);
@@ -215,19 +215,19 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
                             assert!(statistics.free + statistics.rest >= bytes, "{statistics:?}");
                         }
                     }
-                    _ => lanes.go_on(&mut random),
+                    _ => timelines.go_on(&mut random),
                 }
-                rig.gpu.faults().clear();
+                fixture.gpu.faults().clear();
                 arena.validate();
                 let statistics = arena.statistics();
                 assert!(statistics.reserved <= info.memory_limit.unwrap_or(u64::MAX));
-                assert!(statistics.used >= live.bytes(&lanes));
-                assert_eq!(rig.gpu.live().buffers, statistics.pages as u64);
+                assert!(statistics.used >= live.bytes(&timelines));
+                assert_eq!(fixture.gpu.live().buffers, statistics.pages as u64);
             }
-            lanes.end();
-            arena.flush(lanes.ticket(&mut random)).unwrap();
-            lanes.end();
-            arena.collect(&lanes.clock).unwrap();
+            timelines.end();
+            arena.flush(timelines.ticket(&mut random)).unwrap();
+            timelines.end();
+            arena.collect(&timelines.clock).unwrap();
             assert_eq!(arena.statistics().used, 0);
             drop(arena.release());
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo};
 use sublet::{Allocation, Allocator, Pool, PoolCreateInfo};
 
@@ -19,9 +19,9 @@ impl End for Arena<'_> {
     }
 }
 
-pub fn arena<'a>(rig: &'a Rig, info: &UploadArenaCreateInfo<'_>) -> Held<Arena<'a>> {
+pub fn arena<'a>(fixture: &'a Fixture, info: &UploadArenaCreateInfo<'_>) -> Held<Arena<'a>> {
     // SAFETY: the usages are those of version 1.0, and the tests' clocks follow the simulated device.
-    hold(unsafe { UploadArena::new(&rig.allocator, info) }.unwrap())
+    hold(unsafe { UploadArena::new(&fixture.allocator, info) }.unwrap())
 }
 
 /// An arena with pages of this size, which are freed only on request.
@@ -30,86 +30,87 @@ pub fn small(page_size: u64) -> UploadArenaCreateInfo<'static> {
 }
 
 /// Runs a test with a pool in each host-visible memory type, and once without a pool.
-pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Rig, Option<Arc<Pool>>)) {
-    let types = Rig::new(profile).types_with(HOST_VISIBLE, PROTECTED);
+pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Fixture, Option<Arc<Pool>>)) {
+    let types = Fixture::new(profile).types_with(HOST_VISIBLE, PROTECTED);
     let types: Vec<_> = types.into_iter().filter(|kind| profile.buffers.types & (1 << kind) != 0).collect();
     for memory_type in types.into_iter().map(Some).chain([None]) {
-        let rig = Rig::new(profile);
+        let fixture = Fixture::new(profile);
         let pool = memory_type.map(|memory_type| {
             let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
-            Arc::new(rig.pool(&info).unwrap())
+            Arc::new(fixture.pool(&info).unwrap())
         });
-        test(&rig, pool.clone());
+        test(&fixture, pool.clone());
         if let Some(pool) = pool {
-            rig.destroy_pool(Arc::into_inner(pool).unwrap());
+            fixture.destroy_pool(Arc::into_inner(pool).unwrap());
         }
     }
 }
 
 /// Returns true if host writes to the type need no flush.
-pub fn is_coherent(rig: &Rig, memory_type: u32) -> bool {
-    rig.properties(memory_type).contains(HOST_COHERENT)
+pub fn is_coherent(fixture: &Fixture, memory_type: u32) -> bool {
+    fixture.properties(memory_type).contains(HOST_COHERENT)
 }
 
 /// A clock with one timeline whose recordings complete in order.
 pub struct Time {
     pub clock: Clock,
-    pub lane: LaneId,
+    pub timeline: TimelineId,
     submitted: u64,
 }
 
 impl Time {
     pub fn new() -> Self {
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
-        Self { clock, lane, submitted: 0 }
+        let timeline = clock.add_timeline().unwrap();
+        Self { clock, timeline, submitted: 0 }
     }
 
     /// Returns a ticket that is already submitted.
     pub fn submitted(&mut self) -> Ticket {
         self.submitted += 1;
-        let ticket = self.clock.open(self.lane);
+        let ticket = self.clock.open(self.timeline);
         self.clock.submit(ticket, self.submitted).unwrap();
         ticket
     }
 
     /// Completes the first `count` submissions.
     pub fn finish(&self, count: u64) {
-        self.clock.completed(self.lane, count);
+        self.clock.completed(self.timeline, count);
     }
 }
 
 /// Submissions that copy uploads to a device buffer. They execute only when their fence is waited for.
 pub struct Copies<'a> {
-    rig: &'a Rig,
+    fixture: &'a Fixture,
     pool: vk::CommandPool,
     pub target: (vk::Buffer, Allocation),
     fences: Vec<vk::Fence>,
 }
 
 impl<'a> Copies<'a> {
-    pub fn new(rig: &'a Rig, bytes: u64, slots: usize) -> Self {
-        let device = rig.gpu.device();
-        let pool_info = vk::CommandPoolCreateInfo::default().queue_family_index(rig.gpu.queue_family_index());
+    pub fn new(fixture: &'a Fixture, bytes: u64, slots: usize) -> Self {
+        let device = fixture.gpu.device();
+        let pool_info =
+            vk::CommandPoolCreateInfo::default().queue_family_index(fixture.gpu.queue_family_index());
         // SAFETY: the create-info is valid.
         let pool = unsafe { device.create_command_pool(&pool_info, None) }.unwrap();
         let own = sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto);
-        let target = rig.buffer(bytes, vk::BufferUsageFlags::TRANSFER_DST, &own).unwrap();
+        let target = fixture.buffer(bytes, vk::BufferUsageFlags::TRANSFER_DST, &own).unwrap();
         let signaled = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
         // SAFETY: the create-info is valid.
         let fences = (0..slots).map(|_| unsafe { device.create_fence(&signaled, None) }.unwrap()).collect();
-        rig.gpu.hold_submissions(true);
-        Self { rig, pool, target, fences }
+        fixture.gpu.hold_submissions(true);
+        Self { fixture, pool, target, fences }
     }
 
     /// Waits for the slot's last submission.
     pub fn wait(&self, slot: usize) {
         // SAFETY: the fence is signaled, or was submitted.
-        unsafe { self.rig.gpu.device().wait_for_fences(&[self.fences[slot]], true, u64::MAX) }.unwrap();
+        unsafe { self.fixture.gpu.device().wait_for_fences(&[self.fences[slot]], true, u64::MAX) }.unwrap();
     }
 
     pub fn submit(&self, slot: usize, uploads: &[(Upload, u64)]) {
-        let device = self.rig.gpu.device();
+        let device = self.fixture.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         // SAFETY: the pool is live.
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap()[0];
@@ -129,25 +130,25 @@ impl<'a> Copies<'a> {
         let submit = [vk::SubmitInfo::default().command_buffers(&list)];
         // SAFETY: the command buffer is recorded, and the arena keeps its buffers until the fence is waited for, as
         // tested here.
-        unsafe { device.queue_submit(self.rig.gpu.queue(), &submit, self.fences[slot]) }.unwrap();
+        unsafe { device.queue_submit(self.fixture.gpu.queue(), &submit, self.fences[slot]) }.unwrap();
     }
 
     /// Waits until the device is idle, and returns the copied bytes.
     pub fn finish(self) -> Vec<u8> {
-        let device = self.rig.gpu.device();
+        let device = self.fixture.gpu.device();
         // SAFETY: the device is live.
         unsafe { device.device_wait_idle() }.unwrap();
-        self.rig.gpu.hold_submissions(false);
+        self.fixture.gpu.hold_submissions(false);
         let (_, allocation) = &self.target;
         let size = allocation.size() as usize;
-        let copied = self.rig.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
+        let copied = self.fixture.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
         for fence in self.fences {
             // SAFETY: the device is idle.
             unsafe { device.destroy_fence(fence, None) };
         }
         // SAFETY: the device is idle.
         unsafe { device.destroy_command_pool(self.pool, None) };
-        self.rig.destroy_buffer(self.target);
+        self.fixture.destroy_buffer(self.target);
         copied
     }
 }

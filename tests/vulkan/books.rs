@@ -12,42 +12,43 @@ const STORAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::STORAGE_BUFFER;
 
 #[test]
 fn budgets_follow_what_is_taken_and_given_back() {
-    on_each_device(|bench| {
-        bench.allocator.set_current_frame_index(0);
-        let before = bench.allocator.heap_budgets();
-        assert_eq!(before.len(), bench.context.memory_properties().memory_heap_count as usize);
+    on_each_device(|fixture| {
+        fixture.allocator.set_current_frame_index(0);
+        let before = fixture.allocator.heap_budgets();
+        assert_eq!(before.len(), fixture.context.memory_properties().memory_heap_count as usize);
         assert!(before.iter().all(|heap| heap.budget > 0 && heap.statistics == Statistics::default()));
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let buffers: Vec<_> = (0..16).map(|_| bench.buffer(1 << 20, STORAGE, &auto)).collect();
+        let buffers: Vec<_> = (0..16).map(|_| fixture.buffer(1 << 20, STORAGE, &auto)).collect();
         let memory_type = buffers[0].1.memory_type_index() as usize;
-        let heap = bench.context.memory_properties().memory_types[memory_type].heap_index as usize;
-        let during = bench.allocator.heap_budgets();
+        let heap = fixture.context.memory_properties().memory_types[memory_type].heap_index as usize;
+        let during = fixture.allocator.heap_budgets();
         assert_eq!(during[heap].statistics.allocation_count, 16);
         assert!(during[heap].statistics.allocation_bytes >= 16 << 20);
         assert!(during[heap].statistics.block_bytes >= during[heap].statistics.allocation_bytes);
         assert!(during[heap].usage >= before[heap].usage + (16 << 20), "{during:?}");
-        let types = bench.allocator.memory_type_statistics();
+        let types = fixture.allocator.memory_type_statistics();
         assert_eq!(types[memory_type], during[heap].statistics);
-        assert_eq!(bench.allocator.calculate_statistics().total.statistics, types[memory_type]);
+        assert_eq!(fixture.allocator.calculate_statistics().total.statistics, types[memory_type]);
 
-        buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
-        let kept = bench.allocator.heap_budgets()[heap].statistics;
+        buffers.into_iter().for_each(|buffer| fixture.destroy(buffer));
+        let kept = fixture.allocator.heap_budgets()[heap].statistics;
         assert_eq!(kept.allocation_count, 0);
-        assert_eq!(bench.allocator.trim(), kept.block_bytes, "all that was kept is given back");
-        assert_eq!(bench.allocator.heap_budgets()[heap].statistics, Statistics::default());
-        assert_eq!(bench.allocator.trim(), 0);
+        assert_eq!(fixture.allocator.trim(), kept.block_bytes, "all that was kept is given back");
+        assert_eq!(fixture.allocator.heap_budgets()[heap].statistics, Statistics::default());
+        assert_eq!(fixture.allocator.trim(), 0);
     });
 }
 
 #[test]
 fn a_new_frame_asks_the_driver_again() {
-    on_each_device(|bench| {
-        let with_budgets = bench.context.allocator_flags().contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
-        let Some(gpu) = bench.context.gpu().filter(|_| with_budgets) else { return };
-        bench.allocator.set_current_frame_index(1);
+    on_each_device(|fixture| {
+        let with_budgets =
+            fixture.context.allocator_flags().contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
+        let Some(gpu) = fixture.context.gpu().filter(|_| with_budgets) else { return };
+        fixture.allocator.set_current_frame_index(1);
         gpu.faults().set_budget(0, 123 << 10, 45 << 10);
-        bench.allocator.set_current_frame_index(2);
-        let heap = bench.allocator.heap_budgets()[0];
+        fixture.allocator.set_current_frame_index(2);
+        let heap = fixture.allocator.heap_budgets()[0];
         assert_eq!((heap.budget, heap.usage), (123 << 10, 45 << 10));
     });
 }
@@ -99,39 +100,42 @@ fn within_budget_is_kept_on_every_path() {
 
 #[test]
 fn what_nobody_maps_any_more_is_unmapped_by_trim() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let host = AllocationCreateInfo {
             flags: Flags::HOST_ACCESS_RANDOM,
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        let stays = bench.buffer(1_000, STORAGE, &host);
-        let mapped =
-            bench.buffer(1_000, STORAGE, &AllocationCreateInfo { flags: host.flags | Flags::MAPPED, ..host });
+        let stays = fixture.buffer(1_000, STORAGE, &host);
+        let mapped = fixture.buffer(
+            1_000,
+            STORAGE,
+            &AllocationCreateInfo { flags: host.flags | Flags::MAPPED, ..host },
+        );
         assert_eq!(stays.1.memory(), mapped.1.memory());
-        let mappings = || bench.context.gpu().map(|gpu| gpu.live().mapped);
-        bench.allocator.trim();
+        let mappings = || fixture.context.gpu().map(|gpu| gpu.live().mapped);
+        fixture.allocator.trim();
         assert!(mappings().is_none_or(|count| count == 1), "somebody has it mapped");
-        bench.destroy(mapped);
-        bench.allocator.trim();
+        fixture.destroy(mapped);
+        fixture.allocator.trim();
         assert!(mappings().is_none_or(|count| count == 0), "nobody has it mapped");
-        bench.destroy(stays);
+        fixture.destroy(stays);
     });
 }
 
 #[test]
 fn never_allocate_takes_only_what_is_there() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..auto };
         let info = vk::BufferCreateInfo::default().size(1_000).usage(STORAGE);
         // SAFETY: the create-info is valid.
-        let refused = unsafe { bench.allocator.create_buffer(&info, &never) };
+        let refused = unsafe { fixture.allocator.create_buffer(&info, &never) };
         assert!(matches!(refused, Err(CreateError::Allocation(AllocationError::Full { .. }))), "{refused:?}");
-        let first = bench.buffer(1_000, STORAGE, &auto);
-        let second = bench.buffer(1_000, STORAGE, &never);
+        let first = fixture.buffer(1_000, STORAGE, &auto);
+        let second = fixture.buffer(1_000, STORAGE, &never);
         assert_eq!(first.1.memory(), second.1.memory());
-        bench.destroy(first);
-        bench.destroy(second);
+        fixture.destroy(first);
+        fixture.destroy(second);
     });
 }
 

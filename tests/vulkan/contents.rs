@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, MemoryUsage};
 
 use crate::support::Random;
-use crate::{Bench, Buffer, on_each_device};
+use crate::{Buffer, Fixture, on_each_device};
 
 const BOTH: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::TRANSFER_SRC.as_raw() | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
@@ -14,27 +14,27 @@ fn auto(flags: Flags) -> AllocationCreateInfo<'static> {
     AllocationCreateInfo { flags, ..AllocationCreateInfo::new(MemoryUsage::Auto) }
 }
 
-fn read(bench: &Bench<'_>, allocation: &Allocation, size: usize) -> Vec<u8> {
+fn read(fixture: &Fixture<'_>, allocation: &Allocation, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
-    bench.allocator.copy_from_allocation(allocation, 0, &mut bytes).unwrap();
+    fixture.allocator.copy_from_allocation(allocation, 0, &mut bytes).unwrap();
     bytes
 }
 
 #[test]
 fn up_across_and_down_in_many_sizes() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let mut random = Random::new(1);
         for size in [1, 3, 4, 255, 256, 4_097, 100_000, 1 << 20] {
             let data = random.bytes(size);
             let size = size as u64;
-            let mut up = bench.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_SEQUENTIAL_WRITE));
-            let across = bench.buffer(size, BOTH, &auto(Flags::empty()));
-            let down = bench.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_RANDOM | Flags::MAPPED));
-            bench.allocator.copy_to_allocation(&data, &mut up.1, 0).unwrap();
-            bench.copy(&up, &across, size);
-            bench.copy(&across, &down, size);
-            assert!(read(bench, &down.1, data.len()) == data, "{size} bytes");
-            [up, across, down].into_iter().for_each(|buffer| bench.destroy(buffer));
+            let mut up = fixture.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_SEQUENTIAL_WRITE));
+            let across = fixture.buffer(size, BOTH, &auto(Flags::empty()));
+            let down = fixture.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_RANDOM | Flags::MAPPED));
+            fixture.allocator.copy_to_allocation(&data, &mut up.1, 0).unwrap();
+            fixture.copy(&up, &across, size);
+            fixture.copy(&across, &down, size);
+            assert!(read(fixture, &down.1, data.len()) == data, "{size} bytes");
+            [up, across, down].into_iter().for_each(|buffer| fixture.destroy(buffer));
         }
     });
 }
@@ -42,9 +42,9 @@ fn up_across_and_down_in_many_sizes() {
 /// Writes through the mapped pointer with explicit flushes, in each host-visible type, coherent or not.
 #[test]
 fn flush_and_invalidate_in_every_host_visible_type() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let mut random = Random::new(2);
-        for memory_type in bench.host_visible_types() {
+        for memory_type in fixture.host_visible_types() {
             let info = AllocationCreateInfo {
                 flags: Flags::MAPPED,
                 memory_type_bits: 1 << memory_type,
@@ -52,33 +52,33 @@ fn flush_and_invalidate_in_every_host_visible_type() {
             };
             let buffer_info = vk::BufferCreateInfo::default().size(1_000).usage(BOTH);
             // SAFETY: the create-info is valid.
-            let Ok(mut up) = (unsafe { bench.allocator.create_buffer(&buffer_info, &info) }) else {
+            let Ok(mut up) = (unsafe { fixture.allocator.create_buffer(&buffer_info, &info) }) else {
                 // Some types support only images.
                 continue;
             };
             assert_eq!(up.1.memory_type_index(), memory_type);
-            let down = bench.buffer(1_000, BOTH, &info);
+            let down = fixture.buffer(1_000, BOTH, &info);
             let data = random.bytes(1_000);
-            let mut mapping = bench.allocator.map(&mut up.1).unwrap();
+            let mut mapping = fixture.allocator.map(&mut up.1).unwrap();
             for (piece, offset) in data.chunks(77).zip((0..).step_by(77)) {
                 mapping.write(offset, piece).unwrap();
                 mapping.flush(offset, piece.len() as u64).unwrap();
             }
             drop(mapping);
-            bench.copy(&up, &down, 1_000);
-            bench.allocator.invalidate_many(&[(&down.1, 0, 500), (&down.1, 500, vk::WHOLE_SIZE)]).unwrap();
+            fixture.copy(&up, &down, 1_000);
+            fixture.allocator.invalidate_many(&[(&down.1, 0, 500), (&down.1, 500, vk::WHOLE_SIZE)]).unwrap();
             let mut back = vec![0; 1_000];
             let pointer = down.1.mapped_pointer().unwrap().cast::<u8>();
             // SAFETY: the allocation is mapped and has 1,000 bytes, and the device is idle.
             unsafe { std::ptr::copy_nonoverlapping(pointer.as_ptr(), back.as_mut_ptr(), back.len()) };
             assert!(back == data, "memory type {memory_type}");
 
-            bench.allocator.flush_many(&[(&up.1, 0, 0), (&up.1, 999, 1), (&down.1, 3, 5)]).unwrap();
+            fixture.allocator.flush_many(&[(&up.1, 0, 0), (&up.1, 999, 1), (&down.1, 3, 5)]).unwrap();
             let size = up.1.size();
-            let outside = bench.allocator.flush(&up.1, size, 1);
+            let outside = fixture.allocator.flush(&up.1, size, 1);
             assert_eq!(outside, Err(MapError::OutOfRange { offset: size, size: 1, allocation_size: size }));
-            bench.destroy(up);
-            bench.destroy(down);
+            fixture.destroy(up);
+            fixture.destroy(down);
         }
     });
 }
@@ -86,17 +86,17 @@ fn flush_and_invalidate_in_every_host_visible_type() {
 /// No binding overlaps: every buffer still has its own pattern after all of them were filled.
 #[test]
 fn no_two_resources_share_a_byte() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let mut random = Random::new(3);
         let mut buffers: Vec<(Buffer, u32)> = Vec::new();
         for number in 0..300 {
             let size = random.within(1..5_000) * 4;
             let flags = if number % 3 == 0 { Flags::HOST_ACCESS_SEQUENTIAL_WRITE } else { Flags::empty() };
             let info = AllocationCreateInfo { user_data: size, ..auto(flags) };
-            buffers.push((bench.buffer(size, BOTH, &info), number));
+            buffers.push((fixture.buffer(size, BOTH, &info), number));
             if number % 4 == 3 {
                 let (buffer, _) = buffers.swap_remove(random.index(buffers.len()));
-                bench.destroy(buffer);
+                fixture.destroy(buffer);
             }
         }
         let fill = |device: &ash::Device, commands| {
@@ -113,39 +113,39 @@ fn no_two_resources_share_a_byte() {
                 };
             }
         };
-        bench.context.submit(fill).unwrap();
-        let down = bench.buffer(20_000, BOTH, &auto(Flags::HOST_ACCESS_RANDOM));
+        fixture.context.submit(fill).unwrap();
+        let down = fixture.buffer(20_000, BOTH, &auto(Flags::HOST_ACCESS_RANDOM));
         let mut ranges = Vec::new();
         for (buffer, number) in buffers {
             let size = buffer.1.user_data();
-            bench.copy(&buffer, &down, size);
-            let bytes = read(bench, &down.1, size as usize);
+            fixture.copy(&buffer, &down, size);
+            let bytes = read(fixture, &down.1, size as usize);
             assert!(bytes.iter().all(|&byte| u32::from(byte) == number & 0xff), "buffer {number}");
             ranges.push((buffer.1.memory(), buffer.1.offset(), buffer.1.offset() + buffer.1.size()));
-            bench.destroy(buffer);
+            fixture.destroy(buffer);
         }
         ranges.sort_unstable();
         for pair in ranges.windows(2) {
             assert!(pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1, "{pair:?}");
         }
-        bench.destroy(down);
+        fixture.destroy(down);
     });
 }
 
 #[test]
 fn an_image_keeps_its_texels_while_its_neighbours_are_written() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let side = 64;
         let size = u64::from(side * side * 4);
         let data = Random::new(4).bytes(size as usize);
-        let mut up = bench.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_SEQUENTIAL_WRITE));
-        let down = bench.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_RANDOM));
-        bench.allocator.copy_to_allocation(&data, &mut up.1, 0).unwrap();
-        let before = bench.buffer(1_000, BOTH, &auto(Flags::empty()));
+        let mut up = fixture.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_SEQUENTIAL_WRITE));
+        let down = fixture.buffer(size, BOTH, &auto(Flags::HOST_ACCESS_RANDOM));
+        fixture.allocator.copy_to_allocation(&data, &mut up.1, 0).unwrap();
+        let before = fixture.buffer(1_000, BOTH, &auto(Flags::empty()));
         let info = crate::resources::plain(side)
             .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST);
-        let image = bench.image(&info, &auto(Flags::empty()));
-        let after = bench.buffer(1_000, BOTH, &auto(Flags::empty()));
+        let image = fixture.image(&info, &auto(Flags::empty()));
+        let after = fixture.buffer(1_000, BOTH, &auto(Flags::empty()));
         let region = [vk::BufferImageCopy::default()
             .image_subresource(
                 vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1),
@@ -165,10 +165,10 @@ fn an_image_keeps_its_texels_while_its_neighbours_are_written() {
             // SAFETY: as above.
             unsafe { device.cmd_copy_image_to_buffer(commands, image.0, read_from, down.0, &region) };
         };
-        bench.context.submit(record).unwrap();
-        assert!(read(bench, &down.1, data.len()) == data);
-        bench.destroy_image(image);
-        [up, down, before, after].into_iter().for_each(|buffer| bench.destroy(buffer));
+        fixture.context.submit(record).unwrap();
+        assert!(read(fixture, &down.1, data.len()) == data);
+        fixture.destroy_image(image);
+        [up, down, before, after].into_iter().for_each(|buffer| fixture.destroy(buffer));
     });
 }
 
@@ -200,12 +200,12 @@ fn change_layout(
 
 #[test]
 fn two_allocations_of_one_block_are_mapped_at_once() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let host = auto(Flags::HOST_ACCESS_RANDOM);
-        let mut first = bench.buffer(100, BOTH, &host);
-        let mut second = bench.buffer(100, BOTH, &host);
-        let mut one = bench.allocator.map(&mut first.1).unwrap();
-        let mut two = bench.allocator.map(&mut second.1).unwrap();
+        let mut first = fixture.buffer(100, BOTH, &host);
+        let mut second = fixture.buffer(100, BOTH, &host);
+        let mut one = fixture.allocator.map(&mut first.1).unwrap();
+        let mut two = fixture.allocator.map(&mut second.1).unwrap();
         one.write(0, b"one").unwrap();
         two.write(97, b"two").unwrap();
         drop(one);
@@ -214,8 +214,8 @@ fn two_allocations_of_one_block_are_mapped_at_once() {
         assert_eq!(&back, b"two");
         let _pointer = two.into_raw();
         // SAFETY: it pairs with `into_raw`, and the pointer is not used.
-        unsafe { bench.allocator.unmap_memory(&second.1) }.unwrap();
-        bench.destroy(first);
-        bench.destroy(second);
+        unsafe { fixture.allocator.unmap_memory(&second.1) }.unwrap();
+        fixture.destroy(first);
+        fixture.destroy(second);
     });
 }

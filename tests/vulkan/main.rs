@@ -31,7 +31,7 @@ use sublet::{Allocation, AllocationCreateInfo, Allocator, sim};
 use support::{Context, chain};
 
 /// A device under test, with an allocator.
-pub(crate) struct Bench<'a> {
+pub(crate) struct Fixture<'a> {
     pub(crate) context: &'a Context,
     pub(crate) allocator: &'a Allocator,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Bench<'a> {
 pub(crate) type Buffer = (vk::Buffer, Allocation);
 pub(crate) type Image = (vk::Image, Allocation);
 
-impl Bench<'_> {
+impl Fixture<'_> {
     pub(crate) fn buffer(
         &self,
         size: u64,
@@ -101,11 +101,11 @@ impl Bench<'_> {
 }
 
 /// Runs a test on every available device. The test frees its resources, and the layer must emit no message.
-pub(crate) fn on_each_device(test: impl Fn(&Bench<'_>)) {
+pub(crate) fn on_each_device(test: impl Fn(&Fixture<'_>)) {
     on_each_context(|context| {
         // SAFETY: the context created instance and device for this version and these flags, and outlives the allocator.
         let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
-        test(&Bench { context, allocator: &allocator });
+        test(&Fixture { context, allocator: &allocator });
         allocator.validate();
         let left = allocator.destroy();
         assert!(left.is_empty(), "still allocated: {left:?}");

@@ -7,32 +7,32 @@ use sublet::{
 };
 
 use crate::support::Random;
-use crate::{Bench, Buffer, on_each_device};
+use crate::{Buffer, Fixture, on_each_device};
 
 const BLOCK: u64 = 1 << 20;
 
 /// Creates a pool for storage buffers.
-fn pool(bench: &Bench<'_>, change: impl FnOnce(&mut PoolCreateInfo<'_>)) -> Pool {
+fn pool(fixture: &Fixture<'_>, change: impl FnOnce(&mut PoolCreateInfo<'_>)) -> Pool {
     let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
     // SAFETY: the create-info is valid.
     let memory_type =
-        unsafe { bench.allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }.unwrap();
+        unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }.unwrap();
     let mut info = PoolCreateInfo { block_size: BLOCK, ..PoolCreateInfo::new(memory_type) };
     change(&mut info);
-    bench.allocator.create_pool(&info).unwrap()
+    fixture.allocator.create_pool(&info).unwrap()
 }
 
-fn take(bench: &Bench<'_>, pool: &Pool, size: u64, flags: Flags) -> Result<Buffer, CreateError> {
+fn take(fixture: &Fixture<'_>, pool: &Pool, size: u64, flags: Flags) -> Result<Buffer, CreateError> {
     let buffer_info = vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
     let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(pool) };
     // SAFETY: the create-info is valid.
-    unsafe { bench.allocator.create_buffer(&buffer_info, &info) }
+    unsafe { fixture.allocator.create_buffer(&buffer_info, &info) }
 }
 
-fn close(bench: &Bench<'_>, pool: Pool) {
+fn close(fixture: &Fixture<'_>, pool: Pool) {
     // SAFETY: the device does not use its memory.
-    let leaks = unsafe { bench.allocator.destroy_pool(pool) }.unwrap();
+    let leaks = unsafe { fixture.allocator.destroy_pool(pool) }.unwrap();
     assert!(leaks.is_empty(), "{leaks:?}");
 }
 
@@ -42,15 +42,15 @@ fn is_full(outcome: &Result<Buffer, CreateError>) -> bool {
 
 #[test]
 fn a_fixed_pool_fills_up_says_so_and_empties() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         for algorithm in [Algorithm::Tlsf, Algorithm::Buddy, Algorithm::Linear] {
-            let pool = pool(bench, |info| {
+            let pool = pool(fixture, |info| {
                 (info.algorithm, info.min_block_count, info.max_block_count) = (algorithm, 1, 2);
             });
-            assert_eq!(bench.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+            assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
             let mut buffers = Vec::new();
             let refused = loop {
-                match take(bench, &pool, 200_000, Flags::empty()) {
+                match take(fixture, &pool, 200_000, Flags::empty()) {
                     Ok(buffer) => buffers.push(buffer),
                     refused => break refused,
                 }
@@ -58,18 +58,18 @@ fn a_fixed_pool_fills_up_says_so_and_empties() {
             assert!(is_full(&refused), "{refused:?}");
             // Buddy rounds 200,000 up to 256 KiB.
             assert_eq!(buffers.len(), if algorithm == Algorithm::Buddy { 8 } else { 10 }, "{algorithm:?}");
-            let held = bench.allocator.pool_statistics(&pool).unwrap();
+            let held = fixture.allocator.pool_statistics(&pool).unwrap();
             assert_eq!((held.block_count, held.block_bytes), (2, 2 * BLOCK));
-            bench.allocator.validate();
-            buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
-            assert_eq!(bench.allocator.pool_statistics(&pool).unwrap().allocation_count, 0);
-            bench.allocator.trim();
+            fixture.allocator.validate();
+            buffers.into_iter().for_each(|buffer| fixture.destroy(buffer));
+            assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().allocation_count, 0);
+            fixture.allocator.trim();
             assert_eq!(
-                bench.allocator.pool_statistics(&pool).unwrap().block_count,
+                fixture.allocator.pool_statistics(&pool).unwrap().block_count,
                 1,
                 "the least that it has"
             );
-            close(bench, pool);
+            close(fixture, pool);
         }
     });
 }
@@ -80,113 +80,113 @@ fn one_block(info: &mut PoolCreateInfo<'_>) {
 
 #[test]
 fn linear_freed_at_once() {
-    on_each_device(|bench| {
-        let pool = pool(bench, |info| info.algorithm = Algorithm::Linear);
+    on_each_device(|fixture| {
+        let pool = pool(fixture, |info| info.algorithm = Algorithm::Linear);
         let mut random = Random::new(5);
         for _ in 0..3 {
             let mut loaded: Vec<_> = (0..50)
-                .map(|_| take(bench, &pool, random.within(1..100_000), Flags::empty()).unwrap())
+                .map(|_| take(fixture, &pool, random.within(1..100_000), Flags::empty()).unwrap())
                 .collect();
             assert_eq!(loaded[0].1.offset(), 0, "an emptied pool starts anew");
-            assert!(bench.allocator.pool_statistics(&pool).unwrap().block_count > 1);
+            assert!(fixture.allocator.pool_statistics(&pool).unwrap().block_count > 1);
             while !loaded.is_empty() {
-                bench.destroy(loaded.swap_remove(random.index(loaded.len())));
+                fixture.destroy(loaded.swap_remove(random.index(loaded.len())));
             }
         }
-        close(bench, pool);
+        close(fixture, pool);
     });
 }
 
 #[test]
 fn linear_as_a_stack() {
-    on_each_device(|bench| {
-        let pool = pool(bench, one_block);
-        let bottom = take(bench, &pool, 1_000, Flags::empty()).unwrap();
+    on_each_device(|fixture| {
+        let pool = pool(fixture, one_block);
+        let bottom = take(fixture, &pool, 1_000, Flags::empty()).unwrap();
         let mut places = Vec::new();
         for _ in 0..3 {
             let mut scope: Vec<_> =
-                (1..10).map(|i| take(bench, &pool, i * 1_000, Flags::empty()).unwrap()).collect();
+                (1..10).map(|i| take(fixture, &pool, i * 1_000, Flags::empty()).unwrap()).collect();
             places.push(scope.iter().map(|(_, allocation)| allocation.offset()).collect::<Vec<_>>());
             while let Some(top) = scope.pop() {
-                bench.destroy(top);
+                fixture.destroy(top);
             }
         }
         assert!(places.windows(2).all(|pair| pair[0] == pair[1]), "{places:?}");
-        bench.destroy(bottom);
-        close(bench, pool);
+        fixture.destroy(bottom);
+        close(fixture, pool);
     });
 }
 
 #[test]
 fn linear_as_a_double_stack() {
-    on_each_device(|bench| {
-        let pool = pool(bench, one_block);
-        let mut lower = vec![take(bench, &pool, 300_000, Flags::empty()).unwrap()];
-        let mut upper = vec![take(bench, &pool, 300_000, Flags::UPPER_ADDRESS).unwrap()];
-        lower.push(take(bench, &pool, 100_000, Flags::empty()).unwrap());
-        upper.push(take(bench, &pool, 100_000, Flags::UPPER_ADDRESS).unwrap());
+    on_each_device(|fixture| {
+        let pool = pool(fixture, one_block);
+        let mut lower = vec![take(fixture, &pool, 300_000, Flags::empty()).unwrap()];
+        let mut upper = vec![take(fixture, &pool, 300_000, Flags::UPPER_ADDRESS).unwrap()];
+        lower.push(take(fixture, &pool, 100_000, Flags::empty()).unwrap());
+        upper.push(take(fixture, &pool, 100_000, Flags::UPPER_ADDRESS).unwrap());
         assert!(lower[0].1.offset() < lower[1].1.offset() && lower[1].1.offset() < upper[1].1.offset());
         assert!(upper[1].1.offset() < upper[0].1.offset());
-        assert!(is_full(&take(bench, &pool, 300_000, Flags::empty())), "they would meet");
-        assert!(is_full(&take(bench, &pool, 300_000, Flags::UPPER_ADDRESS)), "they would meet");
-        bench.destroy(upper.pop().unwrap());
-        bench.destroy(upper.pop().unwrap());
-        lower.push(take(bench, &pool, 500_000, Flags::empty()).unwrap());
+        assert!(is_full(&take(fixture, &pool, 300_000, Flags::empty())), "they would meet");
+        assert!(is_full(&take(fixture, &pool, 300_000, Flags::UPPER_ADDRESS)), "they would meet");
+        fixture.destroy(upper.pop().unwrap());
+        fixture.destroy(upper.pop().unwrap());
+        lower.push(take(fixture, &pool, 500_000, Flags::empty()).unwrap());
         while let Some(top) = lower.pop() {
-            bench.destroy(top);
+            fixture.destroy(top);
         }
-        close(bench, pool);
+        close(fixture, pool);
     });
 }
 
 #[test]
 fn linear_as_a_ring() {
-    on_each_device(|bench| {
-        let pool = pool(bench, one_block);
+    on_each_device(|fixture| {
+        let pool = pool(fixture, one_block);
         let mut in_flight = std::collections::VecDeque::new();
         let (mut wraps, mut last) = (0, 0);
         for _ in 0..100 {
             if in_flight.len() == 3 {
-                bench.destroy(in_flight.pop_front().unwrap());
+                fixture.destroy(in_flight.pop_front().unwrap());
             }
-            let next = take(bench, &pool, 250_000, Flags::empty()).unwrap();
+            let next = take(fixture, &pool, 250_000, Flags::empty()).unwrap();
             wraps += u32::from(next.1.offset() < last);
             last = next.1.offset();
             in_flight.push_back(next);
         }
         assert!(wraps > 20, "{wraps}");
-        assert_eq!(bench.allocator.pool_statistics(&pool).unwrap().block_count, 1);
-        in_flight.into_iter().for_each(|buffer| bench.destroy(buffer));
-        close(bench, pool);
+        assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+        in_flight.into_iter().for_each(|buffer| fixture.destroy(buffer));
+        close(fixture, pool);
     });
 }
 
 #[test]
 fn an_upper_address_needs_a_linear_pool_of_one_block() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         for (algorithm, max_block_count) in
             [(Algorithm::Linear, 2), (Algorithm::Linear, 0), (Algorithm::Tlsf, 1)]
         {
             let pool =
-                pool(bench, |info| (info.algorithm, info.max_block_count) = (algorithm, max_block_count));
-            let refused = take(bench, &pool, 1_000, Flags::UPPER_ADDRESS);
+                pool(fixture, |info| (info.algorithm, info.max_block_count) = (algorithm, max_block_count));
+            let refused = take(fixture, &pool, 1_000, Flags::UPPER_ADDRESS);
             assert!(
                 matches!(refused, Err(CreateError::Allocation(AllocationError::UpperAddress { .. }))),
                 "{refused:?}"
             );
-            close(bench, pool);
+            close(fixture, pool);
         }
     });
 }
 
 #[test]
 fn images_in_a_pool_with_and_without_granularity() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let texture = crate::resources::plain(64);
         // SAFETY: the create-info is valid.
         let memory_type =
-            unsafe { bench.allocator.find_memory_type_index_for_image_info(&texture, &auto) }.unwrap();
+            unsafe { fixture.allocator.find_memory_type_index_for_image_info(&texture, &auto) }.unwrap();
         for flags in [PoolCreateFlags::empty(), PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY] {
             let info = PoolCreateInfo {
                 flags,
@@ -194,12 +194,12 @@ fn images_in_a_pool_with_and_without_granularity() {
                 priority: 0.75,
                 ..PoolCreateInfo::new(memory_type)
             };
-            let pool = bench.allocator.create_pool(&info).unwrap();
+            let pool = fixture.allocator.create_pool(&info).unwrap();
             let images: Vec<_> =
-                (0..10).map(|_| bench.image(&texture, &AllocationCreateInfo::in_pool(&pool))).collect();
+                (0..10).map(|_| fixture.image(&texture, &AllocationCreateInfo::in_pool(&pool))).collect();
             assert!(images.iter().all(|(_, allocation)| allocation.offset() % 1024 == 0));
-            images.into_iter().for_each(|image| bench.destroy_image(image));
-            close(bench, pool);
+            images.into_iter().for_each(|image| fixture.destroy_image(image));
+            close(fixture, pool);
         }
     });
 }

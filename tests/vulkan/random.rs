@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::support::Random;
-use crate::{Bench, Buffer, Image, on_each_device};
+use crate::{Buffer, Fixture, Image, on_each_device};
 
 const OPERATIONS: u32 = 10_000;
 
@@ -18,7 +18,7 @@ enum Live {
 
 #[test]
 fn ten_thousand_random_operations() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let mut random = Random::new(6);
         let mut live = Vec::new();
         for number in 0..u64::from(OPERATIONS) {
@@ -26,26 +26,26 @@ fn ten_thousand_random_operations() {
             let growing = (number / 1_000) % 2 == 0;
             if live.is_empty() || (random.within(0..100) < if growing { 60 } else { 40 } && live.len() < 400)
             {
-                live.push(create(bench, &mut random, number));
+                live.push(create(fixture, &mut random, number));
             } else {
-                destroy(bench, live.swap_remove(random.index(live.len())));
+                destroy(fixture, live.swap_remove(random.index(live.len())));
             }
             match number % 1_000 {
-                250 => bench.allocator.validate(),
-                500 => bench.allocator.set_current_frame_index(number as u32),
-                750 => drop(bench.allocator.trim()),
+                250 => fixture.allocator.validate(),
+                500 => fixture.allocator.set_current_frame_index(number as u32),
+                750 => drop(fixture.allocator.trim()),
                 _ => {}
             }
         }
-        bench.allocator.validate();
+        fixture.allocator.validate();
         let count: u64 =
-            bench.allocator.memory_type_statistics().iter().map(|all| all.allocation_count).sum();
+            fixture.allocator.memory_type_statistics().iter().map(|all| all.allocation_count).sum();
         assert_eq!(count, live.len() as u64);
-        live.into_iter().for_each(|it| destroy(bench, it));
+        live.into_iter().for_each(|it| destroy(fixture, it));
     });
 }
 
-fn create(bench: &Bench<'_>, random: &mut Random, number: u64) -> Live {
+fn create(fixture: &Fixture<'_>, random: &mut Random, number: u64) -> Live {
     let size = match random.within(0..10) {
         0 => random.within(16..2_000_000),
         1..4 => random.within(16..100_000),
@@ -62,21 +62,21 @@ fn create(bench: &Bench<'_>, random: &mut Random, number: u64) -> Live {
     };
     match random.within(0..6) {
         0 => Live::Image(
-            bench.image(&crate::resources::plain(8 << random.within(0..6)), &info(Flags::empty())),
+            fixture.image(&crate::resources::plain(8 << random.within(0..6)), &info(Flags::empty())),
         ),
         1..4 => {
-            let mut buffer = bench.buffer(
+            let mut buffer = fixture.buffer(
                 size,
                 vk::BufferUsageFlags::UNIFORM_BUFFER,
                 &info(Flags::HOST_ACCESS_RANDOM | Flags::MAPPED),
             );
             // Both ends are marked. The size is at least that of two marks.
-            bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, 0).unwrap();
-            bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, size - 8).unwrap();
+            fixture.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, 0).unwrap();
+            fixture.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, size - 8).unwrap();
             buffer.1.set_user_data(size);
             Live::Host(buffer, number)
         }
-        _ => Live::Device(bench.buffer(size, vk::BufferUsageFlags::VERTEX_BUFFER, &info(Flags::empty()))),
+        _ => Live::Device(fixture.buffer(size, vk::BufferUsageFlags::VERTEX_BUFFER, &info(Flags::empty()))),
     }
 }
 
@@ -85,25 +85,25 @@ fn random_bits(number: u64) -> u32 {
     (number % 12) as u32
 }
 
-fn destroy(bench: &Bench<'_>, live: Live) {
+fn destroy(fixture: &Fixture<'_>, live: Live) {
     match live {
         Live::Host(buffer, number) => {
             let mut back = [0; 8];
             for offset in [0, buffer.1.user_data() - 8] {
-                bench.allocator.copy_from_allocation(&buffer.1, offset, &mut back).unwrap();
+                fixture.allocator.copy_from_allocation(&buffer.1, offset, &mut back).unwrap();
                 assert_eq!(u64::from_le_bytes(back), number, "somebody else wrote here");
             }
-            bench.destroy(buffer);
+            fixture.destroy(buffer);
         }
-        Live::Device(buffer) => bench.destroy(buffer),
-        Live::Image(image) => bench.destroy_image(image),
+        Live::Device(buffer) => fixture.destroy(buffer),
+        Live::Image(image) => fixture.destroy_image(image),
     }
 }
 
 #[test]
 fn four_threads() {
-    on_each_device(|bench| {
-        let allocator = bench.allocator;
+    on_each_device(|fixture| {
+        let allocator = fixture.allocator;
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
                 scope.spawn(move || {
@@ -141,6 +141,6 @@ fn four_threads() {
                 });
             }
         });
-        assert!(bench.allocator.memory_type_statistics().iter().all(|all| all.allocation_count == 0));
+        assert!(fixture.allocator.memory_type_statistics().iter().all(|all| all.allocation_count == 0));
     });
 }

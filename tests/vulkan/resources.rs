@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage};
 
 use crate::support::Context;
-use crate::{Bench, on_each_device};
+use crate::{Fixture, on_each_device};
 
 const USAGES: [vk::BufferUsageFlags; 7] = [
     vk::BufferUsageFlags::TRANSFER_SRC,
@@ -25,20 +25,21 @@ const HOST_ACCESS: [Flags; 5] = [
 
 #[test]
 fn buffers_of_every_usage_and_host_access() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let mut buffers = Vec::new();
         for usage in USAGES {
             for memory in [MemoryUsage::Auto, MemoryUsage::AutoPreferDevice, MemoryUsage::AutoPreferHost] {
                 for flags in HOST_ACCESS {
                     for size in [1, 100, 65_536] {
                         let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::new(memory) };
-                        let (buffer, allocation) = bench.buffer(size, usage, &info);
+                        let (buffer, allocation) = fixture.buffer(size, usage, &info);
                         // SAFETY: the buffer is live.
-                        let needs = unsafe { bench.context.device().get_buffer_memory_requirements(buffer) };
+                        let needs =
+                            unsafe { fixture.context.device().get_buffer_memory_requirements(buffer) };
                         assert!(allocation.size() >= size);
                         assert_eq!(allocation.offset() % needs.alignment, 0);
                         assert_ne!(needs.memory_type_bits & (1 << allocation.memory_type_index()), 0);
-                        let visible = host_visible(bench, allocation.memory_type_index());
+                        let visible = host_visible(fixture, allocation.memory_type_index());
                         let must_see = flags.intersects(Flags::HOST_ACCESS_MASK)
                             && !flags.contains(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD);
                         assert!(visible || !must_see, "{usage:?} {memory:?} {flags:?}");
@@ -48,38 +49,38 @@ fn buffers_of_every_usage_and_host_access() {
                 }
             }
         }
-        bench.allocator.validate();
-        buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
+        fixture.allocator.validate();
+        buffers.into_iter().for_each(|buffer| fixture.destroy(buffer));
     });
 }
 
-fn host_visible(bench: &Bench<'_>, memory_type: u32) -> bool {
-    bench.host_visible_types().contains(&memory_type)
+fn host_visible(fixture: &Fixture<'_>, memory_type: u32) -> bool {
+    fixture.host_visible_types().contains(&memory_type)
 }
 
 #[test]
 fn images_of_many_kinds_beside_buffers() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let mut images = Vec::new();
         let mut buffers = Vec::new();
-        for info in kinds_of_images().iter().filter(|info| has(bench.context, info)) {
+        for info in kinds_of_images().iter().filter(|info| has(fixture.context, info)) {
             for _ in 0..2 {
-                let (image, allocation) = bench.image(info, &auto);
+                let (image, allocation) = fixture.image(info, &auto);
                 // SAFETY: the image is live.
-                let needs = unsafe { bench.context.device().get_image_memory_requirements(image) };
+                let needs = unsafe { fixture.context.device().get_image_memory_requirements(image) };
                 assert_eq!(allocation.size(), needs.size);
                 assert_eq!(allocation.offset() % needs.alignment, 0);
                 assert_ne!(needs.memory_type_bits & (1 << allocation.memory_type_index()), 0);
                 images.push((image, allocation));
                 // Between the images, so that the two kinds are adjacent wherever possible.
-                buffers.push(bench.buffer(1_000, vk::BufferUsageFlags::STORAGE_BUFFER, &auto));
+                buffers.push(fixture.buffer(1_000, vk::BufferUsageFlags::STORAGE_BUFFER, &auto));
             }
         }
         assert!(images.len() >= 8, "most of these kinds are there on every device: {}", images.len());
-        bench.allocator.validate();
-        images.into_iter().for_each(|image| bench.destroy_image(image));
-        buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
+        fixture.allocator.validate();
+        images.into_iter().for_each(|image| fixture.destroy_image(image));
+        buffers.into_iter().for_each(|buffer| fixture.destroy(buffer));
     });
 }
 
@@ -87,23 +88,23 @@ fn images_of_many_kinds_beside_buffers() {
 /// this test accepts that message.
 #[test]
 fn more_than_one_allocation_may_have() {
-    on_each_device(|bench| {
-        let size = bench.allocator.max_memory_allocation_size().saturating_add(1);
-        let memory = bench.context.memory_properties();
+    on_each_device(|fixture| {
+        let size = fixture.allocator.max_memory_allocation_size().saturating_add(1);
+        let memory = fixture.context.memory_properties();
         let heap_of = |at: u32| memory.memory_heaps[memory.memory_types[at as usize].heap_index as usize];
-        let types = bench.types_with(vk::MemoryPropertyFlags::empty());
+        let types = fixture.types_with(vk::MemoryPropertyFlags::empty());
         let roomy = types.into_iter().find(|&at| heap_of(at).size / 10 * 8 > size);
         let Some(memory_type) = roomy else { return };
         let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
-        match bench.allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()) {
+        match fixture.allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()) {
             Ok(allocation) => {
                 assert!(allocation.is_dedicated());
                 // SAFETY: nothing was bound to it.
-                unsafe { bench.allocator.free_memory(allocation) }.unwrap();
+                unsafe { fixture.allocator.free_memory(allocation) }.unwrap();
             }
             Err(error) => assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error}"),
         }
-        for message in bench.context.messages() {
+        for message in fixture.context.messages() {
             assert!(message.contains("UNASSIGNED-vkAllocateMemory-maxMemoryAllocationSize"), "{message}");
         }
     });
@@ -164,50 +165,50 @@ fn has(context: &Context, info: &vk::ImageCreateInfo<'_>) -> bool {
 
 #[test]
 fn dedicated_memory() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         for flags in [Flags::empty(), Flags::CAN_ALIAS] {
             let info = AllocationCreateInfo {
                 flags: flags | Flags::DEDICATED_MEMORY,
                 priority: 1.0,
                 ..AllocationCreateInfo::new(MemoryUsage::Auto)
             };
-            let buffer = bench.buffer(5_000, vk::BufferUsageFlags::STORAGE_BUFFER, &info);
-            let image = bench.image(&plain(200), &info);
+            let buffer = fixture.buffer(5_000, vk::BufferUsageFlags::STORAGE_BUFFER, &info);
+            let image = fixture.image(&plain(200), &info);
             for allocation in [&buffer.1, &image.1] {
                 assert!(allocation.is_dedicated());
                 assert_eq!(allocation.offset(), 0);
-                let about = bench.allocator.allocation_info(allocation).unwrap();
+                let about = fixture.allocator.allocation_info(allocation).unwrap();
                 assert!(about.dedicated && about.memory_size == allocation.size());
             }
             assert_ne!(buffer.1.memory(), image.1.memory());
-            if let Some(gpu) = bench.context.gpu() {
+            if let Some(gpu) = fixture.context.gpu() {
                 // Memory that several resources may share is not dedicated to one of them. In Vulkan 1.0 the chain has
                 // no dedicated structure.
-                let told = flags.is_empty() && bench.context.api_version() >= vk::API_VERSION_1_1;
+                let told = flags.is_empty() && fixture.context.api_version() >= vk::API_VERSION_1_1;
                 let memory = gpu.memory_info(buffer.1.memory()).unwrap();
                 assert_eq!(memory.dedicated_buffer == buffer.0, told, "{memory:?}");
                 let memory = gpu.memory_info(image.1.memory()).unwrap();
                 assert_eq!(memory.dedicated_image == image.0, told, "{memory:?}");
             }
-            bench.destroy(buffer);
-            bench.destroy_image(image);
+            fixture.destroy(buffer);
+            fixture.destroy_image(image);
         }
     });
 }
 
 #[test]
 fn lazily_allocated_attachments_where_there_are_some() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let info = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
         let transient = plain(256)
             .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSIENT_ATTACHMENT);
         // SAFETY: every device supports such images.
-        let created = unsafe { bench.allocator.create_image(&transient, &info) };
-        let lazy = bench.types_with(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
+        let created = unsafe { fixture.allocator.create_image(&transient, &info) };
+        let lazy = fixture.types_with(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
         match created {
             Ok(image) => {
                 assert!(lazy.contains(&image.1.memory_type_index()) && image.1.is_dedicated());
-                bench.destroy_image(image);
+                fixture.destroy_image(image);
             }
             Err(error) => assert!(lazy.is_empty(), "{error:?}"),
         }
@@ -216,33 +217,33 @@ fn lazily_allocated_attachments_where_there_are_some() {
 
 #[test]
 fn the_memory_type_that_is_foretold_is_the_one_that_is_taken() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         for usage in USAGES {
             for flags in HOST_ACCESS {
                 let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
                 let sample = vk::BufferCreateInfo::default().size(1_000).usage(usage);
                 // SAFETY: the create-info is valid.
                 let foretold =
-                    unsafe { bench.allocator.find_memory_type_index_for_buffer_info(&sample, &info) };
-                let buffer = bench.buffer(1_000, usage, &info);
+                    unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&sample, &info) };
+                let buffer = fixture.buffer(1_000, usage, &info);
                 assert_eq!(foretold, Ok(buffer.1.memory_type_index()));
-                bench.destroy(buffer);
+                fixture.destroy(buffer);
             }
         }
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         // SAFETY: the create-info is valid.
-        let foretold = unsafe { bench.allocator.find_memory_type_index_for_image_info(&plain(64), &auto) };
-        let image = bench.image(&plain(64), &auto);
+        let foretold = unsafe { fixture.allocator.find_memory_type_index_for_image_info(&plain(64), &auto) };
+        let image = fixture.image(&plain(64), &auto);
         assert_eq!(foretold, Ok(image.1.memory_type_index()));
-        bench.destroy_image(image);
+        fixture.destroy_image(image);
     });
 }
 
 #[test]
 fn several_buffers_bound_to_one_allocation() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let info = vk::BufferCreateInfo::default().size(4_096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-        let device = bench.context.device();
+        let device = fixture.context.device();
         // SAFETY: the create-info is valid.
         let buffers: Vec<_> = (0..4).map(|_| unsafe { device.create_buffer(&info, None) }.unwrap()).collect();
         // SAFETY: the buffer is live.
@@ -253,58 +254,58 @@ fn several_buffers_bound_to_one_allocation() {
             flags: Flags::CAN_ALIAS,
             ..AllocationCreateInfo::new(MemoryUsage::GpuOnly)
         };
-        let allocation = bench.allocator.allocate_memory(&all, &info).unwrap();
+        let allocation = fixture.allocator.allocate_memory(&all, &info).unwrap();
         for (&buffer, index) in buffers.iter().zip(0..) {
             // SAFETY: the buffer is not bound, and each range is aligned and large enough.
-            unsafe { bench.allocator.bind_buffer_memory(&allocation, stride * index, buffer) }.unwrap();
+            unsafe { fixture.allocator.bind_buffer_memory(&allocation, stride * index, buffer) }.unwrap();
         }
         for buffer in buffers {
             // SAFETY: the device does not use it.
             unsafe { device.destroy_buffer(buffer, None) };
         }
         // SAFETY: the buffers are destroyed.
-        unsafe { bench.allocator.free_memory(allocation) }.unwrap();
+        unsafe { fixture.allocator.free_memory(allocation) }.unwrap();
     });
 }
 
 #[test]
 fn memory_for_a_resource_that_the_program_created() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let gpu_only = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-        let device = bench.context.device();
+        let device = fixture.context.device();
         // SAFETY: the create-info is valid.
         let image = unsafe { device.create_image(&plain(128), None) }.unwrap();
         // SAFETY: the image is live, and not disjoint.
-        let allocation = unsafe { bench.allocator.allocate_memory_for_image(image, &gpu_only) }.unwrap();
+        let allocation = unsafe { fixture.allocator.allocate_memory_for_image(image, &gpu_only) }.unwrap();
         // SAFETY: the memory was allocated for this image, which is not bound.
-        unsafe { bench.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
-        bench.destroy_image((image, allocation));
+        unsafe { fixture.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
+        fixture.destroy_image((image, allocation));
 
         let later =
             AllocationCreateInfo { flags: Flags::DONT_BIND, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-        let (buffer, allocation) = bench.buffer(100, vk::BufferUsageFlags::INDEX_BUFFER, &later);
+        let (buffer, allocation) = fixture.buffer(100, vk::BufferUsageFlags::INDEX_BUFFER, &later);
         // SAFETY: the memory was allocated for this buffer, which is not bound: the layer would report a second bind.
-        unsafe { bench.allocator.bind_buffer_memory(&allocation, 0, buffer) }.unwrap();
-        bench.destroy((buffer, allocation));
+        unsafe { fixture.allocator.bind_buffer_memory(&allocation, 0, buffer) }.unwrap();
+        fixture.destroy((buffer, allocation));
     });
 }
 
 #[test]
 fn buffers_with_a_device_address() {
-    on_each_device(|bench| {
-        if !bench.context.allocator_flags().contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS)
-            || bench.context.api_version() < vk::API_VERSION_1_2
+    on_each_device(|fixture| {
+        if !fixture.context.allocator_flags().contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS)
+            || fixture.context.api_version() < vk::API_VERSION_1_2
         {
             return;
         }
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
         for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
             let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-            let buffer = bench.buffer(10_000, usage, &info);
+            let buffer = fixture.buffer(10_000, usage, &info);
             let query = vk::BufferDeviceAddressInfo::default().buffer(buffer.0);
             // SAFETY: the feature is enabled, and the buffer is bound and has the usage.
-            assert_ne!(unsafe { bench.context.device().get_buffer_device_address(&query) }, 0);
-            bench.destroy(buffer);
+            assert_ne!(unsafe { fixture.context.device().get_buffer_device_address(&query) }, 0);
+            fixture.destroy(buffer);
         }
     });
 }

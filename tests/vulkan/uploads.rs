@@ -10,7 +10,7 @@ use sublet::{
 };
 
 use crate::support::{Frames, Random};
-use crate::{Bench, on_each_device};
+use crate::{Fixture, on_each_device};
 
 const IN_FLIGHT: u32 = 3;
 const FRAMES: usize = 12;
@@ -19,7 +19,7 @@ const PER_FRAME: usize = 6000;
 
 /// Uploads a few pieces in each frame, lets the device copy them, and compares the copies.
 fn frames(
-    bench: &Bench<'_>,
+    fixture: &Fixture<'_>,
     mut record: impl FnMut(&Clock, sublet::retire::Ticket, &[&[u8]]) -> Vec<Upload>,
 ) {
     let size = (FRAMES * PER_FRAME) as u64;
@@ -27,14 +27,14 @@ fn frames(
         flags: Flags::HOST_ACCESS_RANDOM | Flags::MAPPED,
         ..AllocationCreateInfo::new(MemoryUsage::Auto)
     };
-    let target = bench.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, &read);
+    let target = fixture.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, &read);
     let expected = Random::new(3).bytes(FRAMES * PER_FRAME);
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let mut frames = Frames::new(bench.context, IN_FLIGHT).unwrap();
+    let timeline = clock.add_timeline().unwrap();
+    let mut frames = Frames::new(fixture.context, IN_FLIGHT).unwrap();
     for frame in expected.chunks(PER_FRAME) {
         let slot = frames.wait().unwrap();
-        let ticket = clock.begin_frame(lane, slot as u32);
+        let ticket = clock.begin_frame(timeline, slot as u32);
         let (first, rest) = frame.split_at(PER_FRAME / 60);
         let (second, third) = rest.split_at(PER_FRAME / 7);
         let uploads = record(&clock, ticket, &[first, second, third]);
@@ -52,28 +52,29 @@ fn frames(
     }
     frames.wait_for_all().unwrap();
     let mut copied = vec![0; FRAMES * PER_FRAME];
-    bench.allocator.copy_from_allocation(&target.1, 0, &mut copied).unwrap();
+    fixture.allocator.copy_from_allocation(&target.1, 0, &mut copied).unwrap();
     assert!(copied == expected, "the device has copied something else");
-    bench.destroy(target);
+    fixture.destroy(target);
 }
 
 #[test]
 fn the_device_reads_what_was_uploaded() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let possible = {
             let sample =
                 vk::BufferCreateInfo::default().size(4096).usage(UploadArenaCreateInfo::default().usage);
             // SAFETY: the create-info is valid.
-            let buffer = unsafe { bench.context.device().create_buffer(&sample, None) }.unwrap();
+            let buffer = unsafe { fixture.context.device().create_buffer(&sample, None) }.unwrap();
             // SAFETY: the buffer is live.
-            let needed = unsafe { bench.context.device().get_buffer_memory_requirements(buffer) };
+            let needed = unsafe { fixture.context.device().get_buffer_memory_requirements(buffer) };
             // SAFETY: the device does not use it.
-            unsafe { bench.context.device().destroy_buffer(buffer, None) };
+            unsafe { fixture.context.device().destroy_buffer(buffer, None) };
             needed.memory_type_bits
         };
-        for memory_type in bench.host_visible_types().into_iter().filter(|kind| possible & (1 << kind) != 0) {
+        for memory_type in fixture.host_visible_types().into_iter().filter(|kind| possible & (1 << kind) != 0)
+        {
             let info = PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(memory_type) };
-            let pool = Arc::new(bench.allocator.create_pool(&info).unwrap());
+            let pool = Arc::new(fixture.allocator.create_pool(&info).unwrap());
             for share_pages in [false, true] {
                 // The third piece of each frame is larger than a page.
                 let info = UploadArenaCreateInfo {
@@ -83,8 +84,8 @@ fn the_device_reads_what_was_uploaded() {
                     ..Default::default()
                 };
                 // SAFETY: the usages need no feature, and a frame is waited for before its slot is reused.
-                let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
-                frames(bench, |clock, ticket, pieces| {
+                let mut arena = unsafe { UploadArena::new(fixture.allocator, &info) }.unwrap();
+                frames(fixture, |clock, ticket, pieces| {
                     arena.collect(clock).unwrap();
                     let uploads = pieces.iter().map(|piece| arena.write(piece, 64).unwrap()).collect();
                     arena.flush(ticket).unwrap();
@@ -96,7 +97,7 @@ fn the_device_reads_what_was_uploaded() {
             }
             let pool = Arc::into_inner(pool).unwrap();
             // SAFETY: the device is idle.
-            assert!(unsafe { bench.allocator.destroy_pool(pool) }.unwrap().is_empty());
+            assert!(unsafe { fixture.allocator.destroy_pool(pool) }.unwrap().is_empty());
         }
     });
 }
@@ -104,14 +105,14 @@ fn the_device_reads_what_was_uploaded() {
 /// Arenas choose the memory themselves, with device addresses if the device has them.
 #[test]
 fn arenas_choose_their_memory() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let device_address =
-            bench.context.allocator_flags().contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
+            fixture.context.allocator_flags().contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
         for memory in [UploadMemory::Auto, UploadMemory::PreferDevice, UploadMemory::PreferHost] {
             let info =
                 UploadArenaCreateInfo { memory, device_address, pages_per_block: 3, ..Default::default() };
             // SAFETY: the usages need no feature, and nothing is submitted.
-            let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
+            let mut arena = unsafe { UploadArena::new(fixture.allocator, &info) }.unwrap();
             for size in [100_000, 2 << 20, 3 << 20] {
                 let upload = arena.write(&vec![1; size], arena.alignments().any).unwrap();
                 assert_eq!(upload.address.is_some(), device_address);

@@ -27,7 +27,7 @@ impl<V> Held<V> {
     /// Removes a handle and returns its object. Logs and returns `None` if the handle is unknown.
     pub(super) fn take(&self, function: &'static str, handle: *mut V) -> Option<Box<V>> {
         if !self.0.lock().remove(&handle) {
-            misused(function, Self::STRANGER);
+            misused(function, Self::UNKNOWN);
             return None;
         }
         // SAFETY: `give` made the box, and only this call removed its handle from the set.
@@ -57,7 +57,7 @@ impl<V> Held<V> {
     fn known(&self, function: &'static str, handle: *mut V) -> Option<*mut V> {
         let known = self.0.lock().contains(&handle);
         if !known {
-            misused(function, Self::STRANGER);
+            misused(function, Self::UNKNOWN);
         }
         known.then_some(handle)
     }
@@ -71,5 +71,5 @@ impl<V> Held<V> {
             .collect()
     }
 
-    const STRANGER: &'static str = "the handle is null, another allocator's, or was destroyed already";
+    const UNKNOWN: &'static str = "the handle is null, another allocator's, or was destroyed already";
 }

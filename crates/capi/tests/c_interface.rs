@@ -586,7 +586,7 @@ fn a_client_is_recorded_where_the_environment_says_so() {
     // The main test allocator: its recording has most operations.
     let trace = largest.unwrap();
     let copied = trace.records.iter().filter(|record| matches!(record.event, Event::Move { .. })).count();
-    assert!(trace.strangers <= copied.try_into().unwrap(), "what is copied to where moves go");
+    assert!(trace.unknown_events <= copied.try_into().unwrap(), "what is copied to where moves go");
     let has = |wanted: fn(&Event) -> bool| trace.records.iter().any(|record| wanted(&record.event));
     assert!(has(|event| matches!(event, Event::Allocate(made) if made.wanted.pool.is_some())));
     assert!(has(|event| matches!(event, Event::Allocate(made) if made.granted.dedicated)));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::allocation::FreeError;
 use crate::device::DriverError;
-use crate::retire::{LaneId, OtherClock};
+use crate::retire::{OtherClock, TimelineId};
 
 /// Some completed resources could not be freed. All others were.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub enum TimelineError {
     /// The driver refused: the device is lost, or out of memory.
     Driver {
         /// The timeline whose counter was read.
-        lane: LaneId,
+        timeline: TimelineId,
         /// The driver's error.
         source: DriverError,
     },
@@ -68,8 +68,8 @@ impl fmt::Display for TimelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissingFunction(error) => write!(f, "timeline semaphores cannot be read: {error}"),
-            Self::Driver { lane, source } => {
-                write!(f, "the counter of lane {} was not read: {source}", lane.index())
+            Self::Driver { timeline, source } => {
+                write!(f, "the counter of timeline {} was not read: {source}", timeline.index())
             }
         }
     }

@@ -70,10 +70,10 @@ struct Waiting {
 /// # let (gpu, allocator) = sublet::doc_example();
 /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 /// let retired = RetiredResources::new();
 /// # let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-/// let frame = clock.begin_frame(lane, 0);
+/// let frame = clock.begin_frame(timeline, 0);
 /// // ... a frame that uses the buffer for the last time ...
 /// // SAFETY: no other frame uses the buffer.
 /// unsafe { retired.retire_buffer(frame, buffer, allocation) };
@@ -81,7 +81,7 @@ struct Waiting {
 ///
 /// assert_eq!(retired.collect(&allocator, &clock)?, 0);
 /// // ... vkWaitForFences for the slot's fence ...
-/// let _next = clock.begin_frame(lane, 0);
+/// let _next = clock.begin_frame(timeline, 0);
 /// assert_eq!(retired.collect(&allocator, &clock)?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -162,11 +162,11 @@ impl RetiredResources {
     /// # let (gpu, allocator) = sublet::doc_example();
     /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
     /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let lane = clock.add_lane()?;
+    /// # let timeline = clock.add_timeline()?;
     /// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
     /// // SAFETY: the create-info is valid.
     /// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::in_pool(&pool)) }?;
-    /// let frame = clock.begin_frame(lane, 0);
+    /// let frame = clock.begin_frame(timeline, 0);
     /// // ... the last frame of the level ...
     /// // SAFETY: no other frame uses the buffer.
     /// unsafe { retired.retire_buffer(frame, buffer, memory) };
@@ -175,7 +175,7 @@ impl RetiredResources {
     /// clock.end_frame(frame)?;
     ///
     /// // ... vkWaitForFences for the slot's fence ...
-    /// let _next = clock.begin_frame(lane, 0);
+    /// let _next = clock.begin_frame(timeline, 0);
     /// assert_eq!(retired.collect(&allocator, &clock)?, 2);
     /// assert_eq!(allocator.statistics().block_count, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -229,7 +229,7 @@ impl RetiredResources {
     /// # use sublet::{*, retire::Clock}; use ash::vk;
     /// # let (gpu, allocator) = sublet::doc_example();
     /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let ticket = clock.open(clock.add_lane()?);
+    /// # let ticket = clock.open(clock.add_timeline()?);
     /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
     /// # unsafe { retired.retire_memory(ticket, allocation) };

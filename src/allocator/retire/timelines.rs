@@ -6,7 +6,7 @@ use ash::vk;
 use super::TimelineError;
 use crate::allocator::Allocator;
 use crate::device::{Device, MissingFunction};
-use crate::retire::{Clock, LaneId};
+use crate::retire::{Clock, TimelineId};
 
 impl Allocator {
     /// Updates a clock from timeline semaphores: reads the semaphore of each listed timeline that has pending tickets.
@@ -19,7 +19,7 @@ impl Allocator {
     /// [`Clock::shutdown`](crate::retire::Clock::shutdown).
     ///
     /// # Panics
-    /// Panics if a `LaneId` belongs to another clock.
+    /// Panics if a `TimelineId` belongs to another clock.
     ///
     /// # Safety
     /// Each semaphore is a live timeline semaphore of the allocator's device
@@ -32,13 +32,13 @@ impl Allocator {
     /// # let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     /// # let timeline = unsafe { gpu.device().create_semaphore(&info, None) }?;
     /// let clock = Clock::new();
-    /// let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
+    /// let timeline = clock.add_timeline()?;
+    /// let ticket = clock.open(timeline);
     /// // ... a vkQueueSubmit that signals 1 ...
     /// # unsafe { gpu.device().signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(timeline).value(1)) }?;
     /// clock.submit(ticket, 1)?;
     /// // SAFETY: the semaphore is live.
-    /// unsafe { allocator.poll_timelines(&clock, &[(lane, timeline)]) }?;
+    /// unsafe { allocator.poll_timelines(&clock, &[(timeline, timeline)]) }?;
     /// assert!(clock.is_done(ticket));
     /// # unsafe { gpu.device().destroy_semaphore(timeline, None) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,18 +46,19 @@ impl Allocator {
     pub unsafe fn poll_timelines(
         &self,
         clock: &Clock,
-        timelines: &[(LaneId, vk::Semaphore)],
+        timelines: &[(TimelineId, vk::Semaphore)],
     ) -> Result<(), TimelineError> {
         let device = &self.inner.context.device;
         let missing = TimelineError::MissingFunction(MissingFunction { name: Device::COUNTER_VALUE });
         if !device.counts() {
             return Err(missing);
         }
-        for &(lane, semaphore) in timelines {
-            if clock.is_pending(lane) {
+        for &(timeline, semaphore) in timelines {
+            if clock.is_pending(timeline) {
                 // SAFETY: the caller's promise: each semaphore is a live timeline semaphore of the allocator's device.
                 let value = unsafe { device.counter_value(semaphore) }.ok_or(missing)?;
-                clock.completed(lane, value.map_err(|source| TimelineError::Driver { lane, source })?);
+                clock
+                    .completed(timeline, value.map_err(|source| TimelineError::Driver { timeline, source })?);
             }
         }
         Ok(())

@@ -51,9 +51,9 @@ impl VectorRequest {
 
 impl BlockVector {
     /// Assigns a shard to the calling thread, if this vector leases ranges. Returns true if it does.
-    pub(crate) fn settle(&self) -> bool {
-        let lends = self.core.lock().lending().is_some();
-        lends && self.shards.settle() != 0
+    pub(crate) fn attach(&self) -> bool {
+        let leases_ranges = self.core.lock().leasing().is_some();
+        leases_ranges && self.shards.attach() != 0
     }
 
     /// The calling thread's shard, or 0 for the core.
@@ -74,9 +74,9 @@ impl BlockVector {
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request.placed(granularity, min_alignment);
         let tag = request.tag;
-        let (key, region, offset) = match active.engine.grant_warm(size, alignment, tag) {
+        let (key, region, offset) = match active.engine.grant_fast(size, alignment, tag) {
             Some(granted) => granted,
-            None => active.grant_hard(size, alignment, tag, core.uses)?,
+            None => active.grant_slow(size, alignment, tag, core.uses)?,
         };
         core.uses = core.uses.wrapping_add(1);
         Some(active.granted(key, region, offset, request.mapped, generation))
@@ -100,10 +100,10 @@ impl BlockVector {
                 None => {
                     let mut core = self.core.lock();
                     if core.count_contention()
-                        && core.lending().is_some_and(|lending| lending.serves(request))
+                        && core.leasing().is_some_and(|leasing| leasing.serves(request))
                     {
                         drop(core);
-                        self.place_in_shard(context, self.shards.settle(), request)?
+                        self.place_in_shard(context, self.shards.attach(), request)?
                     } else {
                         core.place(request).ok()??
                     }
@@ -145,7 +145,7 @@ impl BlockVector {
         if !surplus.is_empty() {
             self.give_surplus_back(context, &surplus);
         }
-        granted.or_else(|| self.place_in_loan(context, home, request))
+        granted.or_else(|| self.place_in_lease(context, home, request))
     }
 
     /// Moves the calling thread back to the core if no other shard was used since the last check: the core is faster
@@ -153,12 +153,12 @@ impl BlockVector {
     #[cold]
     fn goes_back(&self, context: &DeviceContext, home: u8) -> bool {
         // Read before the checks: a thread that gets a shard in between keeps it.
-        let settled = self.shards.settled();
+        let attached = self.shards.attached();
         let others = self.shards.iter().filter(|&(number, _)| number != home);
         // No short circuit: each check starts a new period for its shard.
         let is_alone = others.fold(true, |alone, (_, shard)| shard.was_left_alone() & alone);
         if is_alone {
-            self.shards.unsettle(settled);
+            self.shards.detach(attached);
             self.reclaim(context);
         }
         is_alone
@@ -166,31 +166,31 @@ impl BlockVector {
 
     /// Leases another range for a shard and allocates from it. A request that shards do not serve goes to the core.
     #[cold]
-    fn place_in_loan(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
-        let lending = {
+    fn place_in_lease(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+        let leasing = {
             let mut core = self.core.lock();
-            match core.lending().filter(|lending| lending.serves(request)) {
-                Some(lending) => lending,
+            match core.leasing().filter(|leasing| leasing.serves(request)) {
+                Some(leasing) => leasing,
                 None => return core.place(request).ok()?,
             }
         };
         self.look_for_quiet_shard(context);
         let shard = self.shards.get(home)?;
-        let mut sizes = shard.lock().next_loans(&lending, request);
-        let loan = {
+        let mut sizes = shard.lock().next_leases(&leasing, request);
+        let lease = {
             let mut core = self.core.lock();
             // A small range is better than one allocation from the core. The thread will likely come again, and each
             // visit slows the core's own thread as much as this one does.
-            match sizes.find_map(|size| core.lend(size)) {
-                Some(loan) => loan,
+            match sizes.find_map(|size| core.lease_range(size)) {
+                Some(lease) => lease,
                 None => return core.place(request).ok()?,
             }
         };
-        match shard.add_loan(&lending, loan) {
+        match shard.add_lease(&leasing, lease) {
             // A surplus range is returned later.
             Ok(()) => shard.lock().place(request, home, true),
-            Err(loan) => {
-                self.give_back(context, &loan);
+            Err(lease) => {
+                self.give_back(context, &lease);
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! Freeing: allocations return to the vector, leased ranges to the core, and blocks to the driver.
 
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
-use super::shard::{Loan, Shard};
+use super::shard::{LeasedRange, Shard};
 use super::state::{Active, Aftermath};
 use super::{BlockVector, Emptied, FOREIGN, Live};
 use crate::error::ForeignHandle;
@@ -42,13 +42,13 @@ impl BlockVector {
     fn finish_free(&self, context: &DeviceContext, aftermath: Aftermath) {
         match aftermath {
             Aftermath::Block(block) => self.destroy_block(context, block),
-            Aftermath::OnlyLoans => self.give_idle_loans_back(context),
+            Aftermath::OnlyLeases => self.give_idle_leases_back(context),
         }
     }
 
     /// Returns all leased ranges if no shard has an allocation: they would keep empty blocks alive.
     #[cold]
-    fn give_idle_loans_back(&self, context: &DeviceContext) {
+    fn give_idle_leases_back(&self, context: &DeviceContext) {
         if self.shards.are_idle() {
             self.reclaim(context);
         }
@@ -71,26 +71,26 @@ impl BlockVector {
         let (room, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
         let has_emptied = if is_home { room.free_at_home(live)? } else { room.free_elsewhere(live)? };
         if has_emptied {
-            self.give_surplus_back(context, &room.take_surplus(self.shards.is_settled(shard)));
+            self.give_surplus_back(context, &room.take_surplus(self.shards.is_attached(shard)));
         }
         Ok(())
     }
 
     /// Returns the leased ranges that a shard does not keep, and checks another shard for unused ranges.
     #[cold]
-    pub(super) fn give_surplus_back(&self, context: &DeviceContext, surplus: &[Loan]) {
-        for loan in surplus {
-            self.give_back(context, loan);
+    pub(super) fn give_surplus_back(&self, context: &DeviceContext, surplus: &[LeasedRange]) {
+        for lease in surplus {
+            self.give_back(context, lease);
         }
         self.look_for_quiet_shard(context);
         // One block stays anyway. Allocations that come and go in it should not lease their range each time.
-        if self.shards.are_idle() && self.has_only_loans() {
+        if self.shards.are_idle() && self.has_only_leases() {
             self.reclaim(context);
         }
     }
 
-    fn has_only_loans(&self) -> bool {
-        self.core.lock().active.as_ref().is_some_and(Active::has_only_loans)
+    fn has_only_leases(&self) -> bool {
+        self.core.lock().active.as_ref().is_some_and(Active::has_only_leases)
     }
 
     /// The shard of a live allocation, or `None` for the core.
@@ -103,9 +103,9 @@ impl BlockVector {
     }
 
     /// Returns an empty leased range to the core. Returns the number of bytes freed to the driver.
-    pub(super) fn give_back(&self, context: &DeviceContext, loan: &Loan) -> u64 {
+    pub(super) fn give_back(&self, context: &DeviceContext, lease: &LeasedRange) -> u64 {
         // A separate statement releases the lock before the driver call.
-        let emptied = self.core.lock().take_back(context, loan);
+        let emptied = self.core.lock().take_back(context, lease);
         let Some(block) = emptied else { return 0 };
         let bytes = block.size;
         self.destroy_block(context, block);
@@ -115,23 +115,23 @@ impl BlockVector {
     /// Takes empty leased ranges from one shard, if it was not used since the last check. Each call checks another
     /// shard. Ranges that an idle thread left behind return this way, at the price of an occasional check.
     pub(super) fn look_for_quiet_shard(&self, context: &DeviceContext) {
-        let mut loans = Vec::new();
+        let mut leases = Vec::new();
         if let Some(mut shard) = self.shards.next_to_look_at().and_then(Shard::try_lock) {
             if shard.is_quiet() {
-                shard.take_empty(&mut loans);
+                shard.take_empty(&mut leases);
             }
         }
-        for loan in &loans {
-            self.give_back(context, loan);
+        for lease in &leases {
+            self.give_back(context, lease);
         }
     }
 
     /// Takes all empty leased ranges from all shards. Returns `None` if there were none, else the number of bytes freed
     /// to the driver.
     pub(super) fn reclaim(&self, context: &DeviceContext) -> Option<u64> {
-        let mut loans = Vec::new();
-        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
-        (!loans.is_empty()).then(|| loans.iter().map(|loan| self.give_back(context, loan)).sum())
+        let mut leases = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
+        (!leases.is_empty()).then(|| leases.iter().map(|lease| self.give_back(context, lease)).sum())
     }
 
     #[cold]
@@ -158,10 +158,10 @@ impl BlockVector {
         if !wants(memory_type) {
             return None;
         }
-        let mut loans = Vec::new();
-        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
+        let mut leases = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
         let mut core = self.core.lock();
-        loans.iter().for_each(|loan| core.take_home(loan));
+        leases.iter().for_each(|lease| core.take_home(lease));
         Some((memory_type, core.active.as_ref()?.empties()))
     }
 

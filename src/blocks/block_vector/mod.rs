@@ -223,7 +223,7 @@ impl BlockVector {
 
     /// Deactivates the vector and frees its memory, live allocations included.
     pub(crate) fn retire(&self, context: &DeviceContext) {
-        self.shards.unsettle(u64::MAX);
+        self.shards.detach(u64::MAX);
         self.shards.iter().for_each(|(_, shard)| shard.close());
         let (name, blocks) = self.core.lock().end();
         let dedicated = self.dedicated.lock().drain();

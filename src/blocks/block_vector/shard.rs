@@ -21,11 +21,11 @@ use crate::metadata::{
 use crate::pool::VectorConfig;
 
 /// Bytes of a shard's first range.
-const FIRST_LOAN: u64 = 1 << 20;
+const FIRST_LEASE: u64 = 1 << 20;
 /// The most bytes of a range, if blocks are large enough.
-const LARGEST_LOAN: u64 = 16 << 20;
+const LARGEST_LEASE: u64 = 16 << 20;
 /// A range is at most this fraction of a block.
-const LOANS_IN_A_BLOCK: u64 = 16;
+const LEASES_IN_A_BLOCK: u64 = 16;
 /// A new range is this fraction of what the shard has already.
 const GROWTH: u64 = 4;
 /// Shards serve requests up to this fraction of the largest range.
@@ -33,29 +33,29 @@ const LARGEST_PART: u64 = 8;
 /// A new range has at least this many times the size of the request that needs it.
 const NEEDED_PART: u64 = 4;
 /// Ranges start at a multiple of this. So each smaller alignment within a range is also one within its block.
-const LOAN_ALIGNMENT: Alignment = Alignment::from_log2(16);
+const LEASE_ALIGNMENT: Alignment = Alignment::from_log2(16);
 
 /// Parameters for leasing ranges to the shards of one vector.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lending {
-    largest_loan: u64,
+pub(super) struct Leasing {
+    largest_lease: u64,
     granularity: Alignment,
     min_alignment: Alignment,
     /// True if the core uses slabs, and so do the shards.
     has_slabs: bool,
 }
 
-impl Lending {
+impl Leasing {
     /// `None` for vectors whose order of placement matters, or whose blocks are too small for leasing.
     pub(super) fn of(config: &VectorConfig) -> Option<Self> {
-        let largest_loan = LARGEST_LOAN.min(config.block_size / LOANS_IN_A_BLOCK);
+        let largest_lease = LARGEST_LEASE.min(config.block_size / LEASES_IN_A_BLOCK);
         let is_possible = config.algorithm == Algorithm::Tlsf
-            && largest_loan >= FIRST_LOAN
-            && config.granularity <= LOAN_ALIGNMENT
-            && config.min_alignment <= LOAN_ALIGNMENT;
+            && largest_lease >= FIRST_LEASE
+            && config.granularity <= LEASE_ALIGNMENT
+            && config.min_alignment <= LEASE_ALIGNMENT;
         let VectorConfig { granularity, min_alignment, .. } = *config;
         let has_slabs = config.block_size >= LEAST_FOR_SLABS;
-        is_possible.then_some(Self { largest_loan, granularity, min_alignment, has_slabs })
+        is_possible.then_some(Self { largest_lease, granularity, min_alignment, has_slabs })
     }
 
     /// Returns true if shards serve requests like this one. Large requests are rare, and requests for the best place
@@ -69,18 +69,18 @@ impl Lending {
     /// [`Self::serves`], without the strategy.
     #[inline]
     fn serves_size(&self, size: u64, alignment: Alignment) -> bool {
-        size <= self.largest_loan / LARGEST_PART && alignment <= LOAN_ALIGNMENT
+        size <= self.largest_lease / LARGEST_PART && alignment <= LEASE_ALIGNMENT
     }
 
     pub(super) const fn alignment() -> Alignment {
-        LOAN_ALIGNMENT
+        LEASE_ALIGNMENT
     }
 }
 
 /// A range of a block that a shard divides.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Loan {
+pub(super) struct LeasedRange {
     /// The key of its chunk in the core's engine.
     pub(super) key: Key,
     /// The use of the vector in which it was leased.
@@ -98,10 +98,10 @@ pub(super) struct Loan {
 /// The state of a shard in use: an engine, and the ranges that it divides.
 #[derive(Debug)]
 struct Open {
-    lending: Lending,
+    leasing: Leasing,
     engine: Tlsf,
     /// By region.
-    loans: Vec<Option<Loan>>,
+    leases: Vec<Option<LeasedRange>>,
     /// Bytes of all ranges.
     bytes: u64,
     /// The number of empty ranges.
@@ -152,8 +152,8 @@ impl ShardState {
     /// Returns true if a range has room for the request. `any` also admits requests that shards usually do not serve.
     pub(super) fn fits(&self, request: &VectorRequest, any: bool) -> bool {
         let Some(open) = self.open.as_deref() else { return false };
-        let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
-        let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+        let is_served = if any { request.alignment <= LEASE_ALIGNMENT } else { open.leasing.serves(request) };
+        let wanted = request.of_engine(open.leasing.granularity, open.leasing.min_alignment);
         is_served && open.engine.fits(&Request { strategy: Strategy::Balanced, ..wanted }) == Ok(true)
     }
 
@@ -163,11 +163,11 @@ impl ShardState {
     pub(super) fn place(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
         // For larger alignments, a multiple within the range is not one within the block.
-        let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
+        let is_served = if any { request.alignment <= LEASE_ALIGNMENT } else { open.leasing.serves(request) };
         if !is_served {
             return None;
         }
-        let mut wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+        let mut wanted = request.of_engine(open.leasing.granularity, open.leasing.min_alignment);
         if any {
             // One search for the lowest offset would make every later call maintain the order of offsets.
             wanted.strategy = Strategy::Balanced;
@@ -192,7 +192,7 @@ impl ShardState {
     fn refuse(&mut self, request: &VectorRequest) {
         let uses = self.uses;
         if let Some(open) = self.open.as_deref_mut() {
-            let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+            let wanted = request.of_engine(open.leasing.granularity, open.leasing.min_alignment);
             let refused = Refused { wanted, uses, usage: open.engine.usage() };
             open.refused = open.engine.has_looked_at_all().then_some(refused);
         }
@@ -226,59 +226,59 @@ impl ShardState {
 
     /// Takes the empty ranges that are not kept.
     #[cold]
-    pub(super) fn take_surplus(&mut self, taken: &mut Vec<Loan>) {
+    pub(super) fn take_surplus(&mut self, taken: &mut Vec<LeasedRange>) {
         if let Some(open) = self.open.as_deref_mut() {
             open.take_empty(open.kept(self.live), taken);
         }
     }
 
     /// Sizes of ranges that would make room for a request, the best first.
-    pub(super) fn next_loans(
+    pub(super) fn next_leases(
         &self,
-        lending: &Lending,
+        leasing: &Leasing,
         request: &VectorRequest,
     ) -> impl Iterator<Item = u64> + use<> {
         let bytes = self.open.as_deref().map_or(0, |open| open.bytes);
-        let wanted = request.of_engine(lending.granularity, lending.min_alignment);
-        let grown = (bytes / GROWTH).max(wanted.size.saturating_mul(NEEDED_PART)).max(FIRST_LOAN);
-        let best = grown.checked_next_power_of_two().unwrap_or(u64::MAX).min(lending.largest_loan);
-        let least = wanted.size.max(FIRST_LOAN);
+        let wanted = request.of_engine(leasing.granularity, leasing.min_alignment);
+        let grown = (bytes / GROWTH).max(wanted.size.saturating_mul(NEEDED_PART)).max(FIRST_LEASE);
+        let best = grown.checked_next_power_of_two().unwrap_or(u64::MAX).min(leasing.largest_lease);
+        let least = wanted.size.max(FIRST_LEASE);
         std::iter::successors(Some(best), |size| Some(size / 2)).take_while(move |&size| size >= least)
     }
 
     /// Adds a range. Returns it if the engine accepts no more.
-    fn add_loan(&mut self, lending: &Lending, loan: Loan) -> Result<(), Loan> {
-        if self.generation != loan.generation {
+    fn add_lease(&mut self, leasing: &Leasing, lease: LeasedRange) -> Result<(), LeasedRange> {
+        if self.generation != lease.generation {
             self.close();
-            self.generation = loan.generation;
+            self.generation = lease.generation;
         }
         let open = self.open.get_or_insert_with(|| {
-            let new = if lending.has_slabs { Tlsf::with_slabs } else { Tlsf::new };
+            let new = if leasing.has_slabs { Tlsf::with_slabs } else { Tlsf::new };
             Box::new(Open {
-                lending: *lending,
-                engine: new(lending.largest_loan),
-                loans: Vec::new(),
+                leasing: *leasing,
+                engine: new(leasing.largest_lease),
+                leases: Vec::new(),
                 bytes: 0,
                 empty: 0,
                 annotations: Annotations::default(),
                 refused: None,
             })
         });
-        let Ok(region) = open.engine.add_region(&loan.size) else {
-            return Err(loan);
+        let Ok(region) = open.engine.add_region(&lease.size) else {
+            return Err(lease);
         };
         let at = index(region.0);
-        if at >= open.loans.len() {
-            open.loans.resize_with(at + 1, || None);
+        if at >= open.leases.len() {
+            open.leases.resize_with(at + 1, || None);
         }
-        open.bytes += loan.size;
+        open.bytes += lease.size;
         open.empty += 1;
-        open.loans[at] = Some(loan);
+        open.leases[at] = Some(lease);
         Ok(())
     }
 
     /// Takes all empty ranges.
-    pub(super) fn take_empty(&mut self, taken: &mut Vec<Loan>) {
+    pub(super) fn take_empty(&mut self, taken: &mut Vec<LeasedRange>) {
         if let Some(open) = self.open.as_deref_mut() {
             open.take_empty(0, taken);
         }
@@ -304,14 +304,14 @@ impl ShardState {
 
     /// The block that holds an allocation.
     pub(super) fn block_of(&mut self, live: Live) -> Result<RegionId, ForeignHandle> {
-        self.open_of(live)?.loan_of(live.key).map(|loan| loan.block)
+        self.open_of(live)?.lease_of(live.key).map(|lease| lease.block)
     }
 
     /// Sets where the block of an allocation's range is mapped. Returns false if the range was mapped already.
     pub(super) fn set_mapped(&mut self, live: Live, mapped: MappedPointer) -> Result<bool, ForeignHandle> {
-        let loan = self.open_of(live)?.loan_of(live.key)?;
-        let is_news = !loan.mapped.is_mapped();
-        loan.mapped = mapped;
+        let lease = self.open_of(live)?.lease_of(live.key)?;
+        let is_news = !lease.mapped.is_mapped();
+        lease.mapped = mapped;
         Ok(is_news)
     }
 
@@ -321,14 +321,14 @@ impl ShardState {
         change: impl FnOnce(&mut Annotation),
     ) -> Result<(), ForeignHandle> {
         let open = self.open_of(live)?;
-        open.loan_of(live.key)?;
+        open.lease_of(live.key)?;
         annotate(&mut open.annotations, live.key, change);
         Ok(())
     }
 
     pub(super) fn annotation(&mut self, live: Live) -> Result<Annotation, ForeignHandle> {
         let open = self.open_of(live)?;
-        open.loan_of(live.key)?;
+        open.lease_of(live.key)?;
         Ok(open.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
@@ -342,44 +342,44 @@ impl ShardState {
     }
 
     /// Every range, with its key in the core.
-    pub(super) fn loans(&self) -> impl Iterator<Item = (Key, RegionId)> {
-        let loans = self.open.as_deref().map_or(&[][..], |open| &open.loans);
-        (0..).zip(loans).filter_map(|(id, loan)| loan.as_ref().map(|loan| (loan.key, RegionId(id))))
+    pub(super) fn leases(&self) -> impl Iterator<Item = (Key, RegionId)> {
+        let leases = self.open.as_deref().map_or(&[][..], |open| &open.leases);
+        (0..).zip(leases).filter_map(|(id, lease)| lease.as_ref().map(|lease| (lease.key, RegionId(id))))
     }
 
     /// Visits the chunks of one range, with offsets in the block, and their annotations.
     pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Annotation>)) {
         let Some(open) = self.open.as_deref() else { return };
-        let Some(loan) = open.loans.get(index(region.0)).and_then(Option::as_ref) else { return };
+        let Some(lease) = open.leases.get(index(region.0)).and_then(Option::as_ref) else { return };
         open.engine.walk(region, &mut |chunk| {
             let annotation = chunk.used.and_then(|(key, _)| open.annotations.get(&key));
-            visit(Chunk { offset: loan.base + chunk.offset, ..chunk }, annotation);
+            visit(Chunk { offset: lease.base + chunk.offset, ..chunk }, annotation);
         });
     }
 
     /// The memory of each range that counts as a user of its mapping.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn mapped_loans(&self) -> Vec<vk::DeviceMemory> {
-        let loans = self.open.iter().flat_map(|open| open.loans.iter().flatten());
-        loans.filter(|loan| loan.mapped.is_mapped()).map(|loan| loan.memory).collect()
+    pub(super) fn mapped_leases(&self) -> Vec<vk::DeviceMemory> {
+        let leases = self.open.iter().flat_map(|open| open.leases.iter().flatten());
+        leases.filter(|lease| lease.mapped.is_mapped()).map(|lease| lease.memory).collect()
     }
 
     /// The fields that `validate` checks, for tests that damage them.
     #[cfg(all(test, not(loom)))]
     pub(super) fn books(&mut self) -> Books<'_> {
         let open = self.open.as_deref_mut().expect("a shard in use");
-        let loan = open.loans.iter_mut().flatten().next().expect("a shard with a loan");
+        let lease = open.leases.iter_mut().flatten().next().expect("a shard with a lease");
         Books {
             bytes: &mut open.bytes,
             empty: &mut open.empty,
             annotations: &mut open.annotations,
-            generation: &mut loan.generation,
+            generation: &mut lease.generation,
         }
     }
 
     /// Makes the engine reject further ranges.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn refuse_loans(&mut self) {
+    pub(super) fn refuse_leases(&mut self) {
         self.open.as_deref_mut().expect("a shard in use").engine.set_max_slots(0);
     }
 
@@ -390,18 +390,18 @@ impl ShardState {
     pub(super) fn validate(&self) {
         let Some(open) = self.open.as_deref() else { return };
         open.engine.validate();
-        let loans = || open.loans.iter().flatten();
-        assert_eq!(loans().map(|loan| loan.size).sum::<u64>(), open.bytes, "S1: bytes of the loans");
+        let leases = || open.leases.iter().flatten();
+        assert_eq!(leases().map(|lease| lease.size).sum::<u64>(), open.bytes, "S1: bytes of the leases");
         let mut empty = 0;
-        for (id, loan) in (0..).zip(&open.loans) {
-            if let Some(loan) = loan {
+        for (id, lease) in (0..).zip(&open.leases) {
+            if let Some(lease) = lease {
                 let usage = open.engine.region_usage(RegionId(id));
-                assert_eq!(usage.capacity, loan.size, "S2: a region is as large as its loan");
-                assert_eq!(loan.generation, self.generation, "S3: a loan is of this use of the vector");
+                assert_eq!(usage.capacity, lease.size, "S2: a region is as large as its lease");
+                assert_eq!(lease.generation, self.generation, "S3: a lease is of this use of the vector");
                 empty += u32::from(usage.used_chunks == 0);
             }
         }
-        assert_eq!(empty, open.empty, "S4: empty loans");
+        assert_eq!(empty, open.empty, "S4: empty leases");
         let live = open.engine.usage().used_chunks;
         assert_eq!(live, u64::from(self.live), "S6: live allocations");
         let kept =
@@ -425,19 +425,19 @@ impl Open {
         generation: u32,
         shard: u8,
     ) -> Grant {
-        let loan = self.loans[index(region.0)].as_ref().expect("B2: a region of a shard has a loan");
-        let offset = loan.base + offset;
-        let mapped = if mapped { loan.mapped.at(offset) } else { MappedPointer::UNMAPPED };
-        let memory = loan.memory;
+        let lease = self.leases[index(region.0)].as_ref().expect("B2: a region of a shard has a lease");
+        let offset = lease.base + offset;
+        let mapped = if mapped { lease.mapped.at(offset) } else { MappedPointer::UNMAPPED };
+        let memory = lease.memory;
         if self.engine.used_chunks(region) == 1 {
             self.empty -= 1;
         }
         Grant { memory, offset, mapped, key, generation, shard }
     }
 
-    fn loan_of(&mut self, key: Key) -> Result<&mut Loan, ForeignHandle> {
+    fn lease_of(&mut self, key: Key) -> Result<&mut LeasedRange, ForeignHandle> {
         let span = self.engine.span(key).map_err(|_| FOREIGN)?;
-        self.loans.get_mut(index(span.region.0)).and_then(Option::as_mut).ok_or(FOREIGN)
+        self.leases.get_mut(index(span.region.0)).and_then(Option::as_mut).ok_or(FOREIGN)
     }
 
     #[cold]
@@ -446,30 +446,30 @@ impl Open {
         self.annotations.remove(&key);
     }
 
-    fn take_loan(&mut self, region: RegionId) -> Option<Loan> {
-        let slot = self.loans.get_mut(index(region.0))?;
+    fn take_lease(&mut self, region: RegionId) -> Option<LeasedRange> {
+        let slot = self.leases.get_mut(index(region.0))?;
         slot.as_ref()?;
         self.engine.remove_region(region).ok()?;
-        let loan = slot.take()?;
-        self.bytes -= loan.size;
+        let lease = slot.take()?;
+        self.bytes -= lease.size;
         self.empty -= 1;
-        Some(loan)
+        Some(lease)
     }
 
     /// The number of empty ranges to keep while `live` allocations exist. One is kept if it may be needed soon: while
     /// other ranges are in use, or if it is the first, which is small. An idle shard keeps nothing else.
     #[inline]
     fn kept(&self, live: u32) -> u32 {
-        u32::from(live > 0 || self.bytes <= FIRST_LOAN)
+        u32::from(live > 0 || self.bytes <= FIRST_LEASE)
     }
 
     /// Takes empty ranges, the newest first, until `kept` of them are left.
-    fn take_empty(&mut self, kept: u32, taken: &mut Vec<Loan>) {
-        for region in (0..narrow(self.loans.len())).rev() {
+    fn take_empty(&mut self, kept: u32, taken: &mut Vec<LeasedRange>) {
+        for region in (0..narrow(self.leases.len())).rev() {
             if self.empty <= kept {
                 break;
             }
-            taken.extend(self.take_loan(RegionId(region)));
+            taken.extend(self.take_lease(RegionId(region)));
         }
     }
 }
@@ -517,8 +517,8 @@ impl Shard {
         }
         let generation = state.generation;
         let open = state.open.as_deref_mut()?;
-        let Lending { granularity, min_alignment, .. } = open.lending;
-        if !open.lending.serves_size(request.size, request.alignment) {
+        let Leasing { granularity, min_alignment, .. } = open.leasing;
+        if !open.leasing.serves_size(request.size, request.alignment) {
             return None;
         }
         let (size, alignment) = request.placed(granularity, min_alignment);
@@ -550,7 +550,7 @@ impl Shard {
         &self,
         request: &VectorRequest,
         number: u8,
-        surplus: &mut Vec<Loan>,
+        surplus: &mut Vec<LeasedRange>,
     ) -> Option<Grant> {
         let mut state = self.state.lock();
         let mut granted = None;
@@ -615,10 +615,10 @@ impl Shard {
 
     /// Takes the ranges that are no longer needed. Takes all empty ones if the shard's thread has returned to the core.
     #[cold]
-    pub(super) fn take_surplus(&self, is_settled: bool) -> Vec<Loan> {
+    pub(super) fn take_surplus(&self, is_attached: bool) -> Vec<LeasedRange> {
         let mut surplus = Vec::new();
         let mut state = self.state.lock();
-        if !is_settled {
+        if !is_attached {
             state.take_empty(&mut surplus);
         } else if state.has_surplus() {
             state.take_surplus(&mut surplus);
@@ -627,10 +627,10 @@ impl Shard {
     }
 
     /// Adds a range. Returns it if the engine accepts no more.
-    pub(super) fn add_loan(&self, lending: &Lending, loan: Loan) -> Result<(), Loan> {
+    pub(super) fn add_lease(&self, leasing: &Leasing, lease: LeasedRange) -> Result<(), LeasedRange> {
         let mut state = self.lock();
-        let generation = loan.generation;
-        state.add_loan(lending, loan)?;
+        let generation = lease.generation;
+        state.add_lease(leasing, lease)?;
         self.returns.open_for(generation);
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Assignment of threads to the shards of a vector.
 //!
-//! A vector has no shards until threads contend for its core. A thread that often finds the core contended **settles**:
+//! A vector has no shards until threads contend for its core. A thread that often finds the core contended **attaches**:
 //! it gets a shard, created at that moment, for its small allocations. The shard's number is the thread's token. So one
-//! word of bits says which threads have settled, and is read without a lock.
+//! word of bits says which threads have attached, and is read without a lock.
 
 use super::Apart;
 use super::shard::Shard;
@@ -18,8 +18,8 @@ pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS }
 type Room = OnceLock<Box<Apart<Shard>>>;
 
 struct Table {
-    /// Bit `i` is set if the threads with token `i` modulo [`SHARDS`] have settled.
-    settled: AtomicU64,
+    /// Bit `i` is set if the threads with token `i` modulo [`SHARDS`] have attached.
+    attached: AtomicU64,
     /// The shard that was checked last. On its own cache lines: it is written, and its neighbours are read on every
     /// call.
     looked_at: Apart<AtomicU32>,
@@ -46,27 +46,27 @@ impl Shards {
     pub(super) fn home(&self) -> u8 {
         let Some(table) = self.table.get() else { return 0 };
         let mine = thread_token::current() % SHARDS;
-        if table.settled.load(Ordering::Relaxed) >> mine & 1 == 0 { 0 } else { number(mine) }
+        if table.attached.load(Ordering::Relaxed) >> mine & 1 == 0 { 0 } else { number(mine) }
     }
 
-    /// Returns true if a thread of this shard has settled.
-    pub(super) fn is_settled(&self, shard: u8) -> bool {
-        self.settled() >> (at(shard) & 63) & 1 == 1
+    /// Returns true if a thread of this shard has attached.
+    pub(super) fn is_attached(&self, shard: u8) -> bool {
+        self.attached() >> (at(shard) & 63) & 1 == 1
     }
 
     /// Assigns a shard to the calling thread.
     #[cold]
-    pub(super) fn settle(&self) -> u8 {
+    pub(super) fn attach(&self) -> u8 {
         let table = self.table.get_or_init(|| {
             Box::new(Table {
-                settled: AtomicU64::new(0),
+                attached: AtomicU64::new(0),
                 looked_at: Apart(AtomicU32::new(0)),
                 shards: std::array::from_fn(|_| OnceLock::new()),
             })
         });
         let mine = thread_token::current() % SHARDS;
         table.shards[index(mine)].get_or_init(|| Box::new(Apart(Shard::new())));
-        table.settled.fetch_or(1 << mine, Ordering::Relaxed);
+        table.attached.fetch_or(1 << mine, Ordering::Relaxed);
         number(mine)
     }
 
@@ -77,7 +77,7 @@ impl Shards {
     }
 
     /// The shard with that number, if it exists, and whether it is the shard that the calling thread gets when it
-    /// settles.
+    /// attaches.
     #[inline]
     pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard, bool)> {
         let is_home = number(thread_token::current() % SHARDS) == shard;
@@ -91,17 +91,17 @@ impl Shards {
         shards.filter_map(|(at, shard)| shard.get().map(|shard| (number(at), &shard.0)))
     }
 
-    /// A settled shard, another one for each call; `None` if no thread has settled.
+    /// A attached shard, another one for each call; `None` if no thread has attached.
     pub(super) fn next_to_look_at(&self) -> Option<&Shard> {
         let table = self.table.get()?;
-        let settled = table.settled.load(Ordering::Relaxed);
-        if settled == 0 {
+        let attached = table.attached.load(Ordering::Relaxed);
+        if attached == 0 {
             return None;
         }
         let last = table.looked_at.load(Ordering::Relaxed) % SHARDS;
         // The shards after the last one, or else all from the first on.
-        let behind = settled & (u64::MAX << last << 1);
-        let next = if behind == 0 { settled } else { behind }.trailing_zeros();
+        let behind = attached & (u64::MAX << last << 1);
+        let next = if behind == 0 { attached } else { behind }.trailing_zeros();
         table.looked_at.store(next, Ordering::Relaxed);
         self.get(number(next))
     }
@@ -111,15 +111,15 @@ impl Shards {
         self.iter().all(|(_, shard)| shard.is_idle())
     }
 
-    /// The threads that have settled, in the form that [`Self::unsettle`] takes.
-    pub(super) fn settled(&self) -> u64 {
-        self.table.get().map_or(0, |table| table.settled.load(Ordering::Relaxed))
+    /// The threads that have attached, in the form that [`Self::detach`] takes.
+    pub(super) fn attached(&self) -> u64 {
+        self.table.get().map_or(0, |table| table.attached.load(Ordering::Relaxed))
     }
 
     /// Moves these threads back to the core.
-    pub(super) fn unsettle(&self, threads: u64) {
+    pub(super) fn detach(&self, threads: u64) {
         if let Some(table) = self.table.get() {
-            table.settled.fetch_and(!threads, Ordering::Relaxed);
+            table.attached.fetch_and(!threads, Ordering::Relaxed);
         }
     }
 }

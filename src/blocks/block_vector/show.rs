@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::shard::ShardState;
-use super::state::is_loan;
+use super::state::is_lease;
 use super::{Annotation, BlockVector, Totals, Visited};
 use crate::base::cast::index;
 use crate::base::sync::atomic::Ordering;
@@ -22,13 +22,13 @@ impl BlockVector {
         if !self.had_memory.load(Ordering::Relaxed) {
             return None;
         }
-        let (memory_type, has_loans, mut totals) = {
+        let (memory_type, has_leases, mut totals) = {
             let core = self.core.lock();
             let active = core.active.as_ref()?;
-            (active.config.memory_type, active.loan_count > 0, active.totals())
+            (active.config.memory_type, active.lease_count > 0, active.totals())
         };
         // A shard's allocations lie in leased ranges.
-        if has_loans {
+        if has_leases {
             self.add_shards(&mut totals);
         }
         let (count, bytes) = self.dedicated.lock().totals();
@@ -41,7 +41,7 @@ impl BlockVector {
     pub(crate) fn measure(&self) -> Option<(u32, Totals, Sizes)> {
         let (memory_type, mut totals, mut sizes) = {
             let core = self.core.lock();
-            let active = core.active.as_ref().filter(|active| active.loan_count == 0)?;
+            let active = core.active.as_ref().filter(|active| active.lease_count == 0)?;
             let mut sizes = Sizes::default();
             for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {
                 sizes.add(&active.engine.measure(RegionId(id)));
@@ -69,9 +69,9 @@ impl BlockVector {
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
         // Maps the core's key of a leased range to its shard and region.
-        let mut loans = HashMap::new();
+        let mut leases = HashMap::new();
         for ((_, shard), at) in shards.iter().zip(0..) {
-            loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
+            leases.extend(shard.leases().map(|(key, region)| (key, (at, region))));
         }
         let core = self.core.lock();
         let generation = core.generation;
@@ -86,7 +86,7 @@ impl BlockVector {
                     map_count: block.map_count,
                 });
                 active.engine.walk(RegionId(id), &mut |chunk| match chunk.used {
-                    Some((key, tag)) if is_loan(tag) => match loans.get(&key) {
+                    Some((key, tag)) if is_lease(tag) => match leases.get(&key) {
                         Some(&(at, region)) => {
                             let (number, state) = &shards[index(at)];
                             let (shard, state): (u8, &ShardState) = (*number, state);
@@ -135,23 +135,23 @@ impl BlockVector {
         };
         active.engine.validate();
         let mut in_shards = 0;
-        for (key, _) in shards.iter().flat_map(|shard| shard.loans()) {
-            assert_eq!(active.engine.tag(key).map(is_loan), Ok(true), "V9: a loan is a chunk of the core");
+        for (key, _) in shards.iter().flat_map(|shard| shard.leases()) {
+            assert_eq!(active.engine.tag(key).map(is_lease), Ok(true), "V9: a lease is a chunk of the core");
             in_shards += 1;
         }
         // The core may count more while threads are at work: ranges being leased or returned.
-        assert!(in_shards <= active.loan_count, "V10: the core knows of every loan");
-        let (mut loan_count, mut loan_bytes) = (0, 0);
+        assert!(in_shards <= active.lease_count, "V10: the core knows of every lease");
+        let (mut lease_count, mut lease_bytes) = (0, 0);
         for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {
             active.engine.walk(RegionId(id), &mut |chunk| {
-                if chunk.used.is_some_and(|(_, tag)| is_loan(tag)) {
-                    loan_count += 1;
-                    loan_bytes += chunk.size;
+                if chunk.used.is_some_and(|(_, tag)| is_lease(tag)) {
+                    lease_count += 1;
+                    lease_bytes += chunk.size;
                 }
             });
         }
-        let counted = (active.loan_count, active.loan_bytes);
-        assert_eq!((loan_count, loan_bytes), counted, "V11: the number of loans, and their bytes");
+        let counted = (active.lease_count, active.lease_bytes);
+        assert_eq!((lease_count, lease_bytes), counted, "V11: the number of leases, and their bytes");
         let live = || active.blocks.iter().flatten();
         assert_eq!(live().count(), index(active.block_count), "V1: the block count is the number of blocks");
         assert_eq!(live().map(|block| block.memory.size).sum::<u64>(), active.block_bytes, "V2: block bytes");
@@ -176,10 +176,10 @@ impl BlockVector {
             active.annotations.iter().all(kept),
             "V8: only live allocations have annotations, and not empty ones"
         );
-        let must_heed = !active.annotations.is_empty() || active.has_spare() || active.loan_count > 0;
+        let must_heed = !active.annotations.is_empty() || active.has_spare() || active.lease_count > 0;
         assert!(
             active.heeds_frees || !must_heed,
-            "V12: a free looks for annotations, a spare block, and loans"
+            "V12: a free looks for annotations, a spare block, and leases"
         );
     }
 }

@@ -6,7 +6,7 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::Growth;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
-use super::shard::{Lending, Loan};
+use super::shard::{LeasedRange, Leasing};
 use super::{Emptied, FOREIGN, Grant, Totals, VectorRequest};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
@@ -16,7 +16,7 @@ use crate::pool::VectorConfig;
 use crate::vector::policy::{first_to_go, surplus};
 
 /// The tag of a leased range in the core. No resource has it.
-const LOAN: Tag = Tag(Tag::MASK);
+const LEASE: Tag = Tag(Tag::MASK);
 
 /// A thread gets a shard if the core's lock is contended at least this often...
 const CONTENTIONS: u32 = 8;
@@ -47,14 +47,14 @@ pub(super) enum Aftermath {
     /// A block to free.
     Block(DeviceBlock),
     /// The core holds only leased ranges. If those are empty too, they return, and all blocks but one are freed.
-    OnlyLoans,
+    OnlyLeases,
 }
 
 impl Aftermath {
     pub(super) fn block(self) -> Option<DeviceBlock> {
         match self {
             Self::Block(block) => Some(block),
-            Self::OnlyLoans => None,
+            Self::OnlyLeases => None,
         }
     }
 }
@@ -74,7 +74,7 @@ const IN_USE: &str = "B3: a vector that is allocated from is in use";
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) config: VectorConfig,
-    pub(super) lending: Option<Lending>,
+    pub(super) leasing: Option<Leasing>,
     pub(super) engine: Engine,
     /// By region.
     pub(super) blocks: Vec<Option<Block>>,
@@ -91,8 +91,8 @@ pub(super) struct Active {
     frees_elsewhere: u32,
     pub(super) annotations: Annotations,
     /// Leased ranges and their bytes: used chunks to the engine, but not allocations.
-    pub(super) loan_count: u64,
-    pub(super) loan_bytes: u64,
+    pub(super) lease_count: u64,
+    pub(super) lease_bytes: u64,
     /// The last request that the engine refused. Cleared when something is granted that `uses` does not count.
     pub(super) refused: Option<Refused>,
     /// A defragmentation context is active on this vector.
@@ -188,47 +188,47 @@ impl Core {
     }
 
     /// The lease parameters for shards, if this vector leases ranges.
-    pub(super) fn lending(&self) -> Option<Lending> {
-        self.active.as_ref()?.lending
+    pub(super) fn leasing(&self) -> Option<Leasing> {
+        self.active.as_ref()?.leasing
     }
 
     /// Leases `size` bytes to a shard, if a block has them.
-    pub(super) fn lend(&mut self, size: u64) -> Option<Loan> {
+    pub(super) fn lease_range(&mut self, size: u64) -> Option<LeasedRange> {
         let generation = self.generation;
         let active = self.active.as_mut()?;
-        let wanted = Request { tag: LOAN, ..Request::new(size, Lending::alignment()) };
+        let wanted = Request { tag: LEASE, ..Request::new(size, Leasing::alignment()) };
         let (key, span) = active.engine.allocate(&wanted).ok()?;
         active.refused = None;
-        active.loan_count += 1;
-        active.loan_bytes += size;
+        active.lease_count += 1;
+        active.lease_bytes += size;
         active.heeds_frees = true;
         let Grant { memory, offset: base, mapped, .. } =
             active.granted(key, span.region, span.offset, false, generation);
-        Some(Loan { key, generation, block: span.region, memory, base, size, mapped })
+        Some(LeasedRange { key, generation, block: span.region, memory, base, size, mapped })
     }
 
     /// Takes back an empty leased range. Returns the block if it is empty now and surplus.
-    pub(super) fn take_back(&mut self, context: &DeviceContext, loan: &Loan) -> Option<DeviceBlock> {
-        let (active, is_empty) = self.end_loan(loan)?;
-        active.after_free(context, loan.key, loan.block, is_empty)?.block()
+    pub(super) fn take_back(&mut self, context: &DeviceContext, lease: &LeasedRange) -> Option<DeviceBlock> {
+        let (active, is_empty) = self.end_lease(lease)?;
+        active.after_free(context, lease.key, lease.block, is_empty)?.block()
     }
 
     /// [`Self::take_back`], but keeps all blocks; the caller decides about them later.
-    pub(super) fn take_home(&mut self, loan: &Loan) {
-        if let Some((active, true)) = self.end_loan(loan) {
-            active.mark_empty(loan.block);
+    pub(super) fn take_home(&mut self, lease: &LeasedRange) {
+        if let Some((active, true)) = self.end_lease(lease) {
+            active.mark_empty(lease.block);
         }
     }
 
     /// Returns true if this emptied the range's block. Returns `None` for a range of an earlier use, whose memory is
     /// gone.
-    fn end_loan(&mut self, loan: &Loan) -> Option<(&mut Active, bool)> {
-        let active = self.use_of(loan.generation).ok()?;
-        let freed = active.engine.free(loan.key).ok()?;
-        active.loan_count -= 1;
-        active.loan_bytes -= loan.size;
-        if loan.mapped.is_mapped() {
-            let block = active.block_mut(loan.block);
+    fn end_lease(&mut self, lease: &LeasedRange) -> Option<(&mut Active, bool)> {
+        let active = self.use_of(lease.generation).ok()?;
+        let freed = active.engine.free(lease.key).ok()?;
+        active.lease_count -= 1;
+        active.lease_bytes -= lease.size;
+        if lease.mapped.is_mapped() {
+            let block = active.block_mut(lease.block);
             block.map_count = block.map_count.saturating_sub(1);
         }
         Some((active, freed.region_empty))
@@ -349,7 +349,7 @@ impl Active {
     fn new(config: &VectorConfig, name: Option<&str>) -> Self {
         Self {
             config: *config,
-            lending: Lending::of(config),
+            leasing: Leasing::of(config),
             engine: match config.algorithm {
                 Algorithm::Tlsf => Engine::unmade(config.block_size),
                 other => Engine::new(other, config.block_size, config.max_blocks > 1),
@@ -363,8 +363,8 @@ impl Active {
             heeds_frees: false,
             frees_elsewhere: 0,
             annotations: Annotations::default(),
-            loan_count: 0,
-            loan_bytes: 0,
+            lease_count: 0,
+            lease_bytes: 0,
             refused: None,
             is_compacted: false,
             name: name.map(Box::from),
@@ -378,8 +378,8 @@ impl Active {
         Totals {
             block_count: u64::from(self.block_count),
             block_bytes: self.block_bytes,
-            allocation_count: usage.used_chunks - self.loan_count,
-            allocation_bytes: usage.used - self.loan_bytes,
+            allocation_count: usage.used_chunks - self.lease_count,
+            allocation_bytes: usage.used - self.lease_bytes,
         }
     }
 
@@ -388,10 +388,10 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
-    /// The slow path after [`Engine::grant_warm`] failed. Skips the engine if it just refused the same request.
+    /// The slow path after [`Engine::grant_fast`] failed. Skips the engine if it just refused the same request.
     #[cold]
     #[inline(never)]
-    pub(super) fn grant_hard(
+    pub(super) fn grant_slow(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -402,7 +402,7 @@ impl Active {
         if self.is_known_to_refuse(&wanted, uses) {
             return None;
         }
-        let granted = self.engine.grant_hard(size, alignment, tag);
+        let granted = self.engine.grant_slow(size, alignment, tag);
         if granted.is_none() {
             self.refuse(wanted, uses);
         }
@@ -606,18 +606,20 @@ impl Active {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
         let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };
-        self.heeds_frees = !self.annotations.is_empty() || self.has_spare() || self.loan_count > 0;
+        self.heeds_frees = !self.annotations.is_empty() || self.has_spare() || self.lease_count > 0;
         block.map(Aftermath::Block).or_else(|| self.idle())
     }
 
     /// Returns true if only leased ranges keep more blocks alive than stay anyway.
-    pub(super) fn has_only_loans(&self) -> bool {
+    pub(super) fn has_only_leases(&self) -> bool {
         let stays = self.config.min_blocks.max(1);
-        self.loan_count > 0 && self.block_count > stays && self.engine.usage().used_chunks == self.loan_count
+        self.lease_count > 0
+            && self.block_count > stays
+            && self.engine.usage().used_chunks == self.lease_count
     }
 
     fn idle(&self) -> Option<Aftermath> {
-        self.has_only_loans().then_some(Aftermath::OnlyLoans)
+        self.has_only_leases().then_some(Aftermath::OnlyLeases)
     }
 
     pub(super) fn mark_empty(&mut self, region: RegionId) {
@@ -712,6 +714,6 @@ impl Active {
 }
 
 /// Returns true if a chunk of the core is a leased range.
-pub(super) fn is_loan(tag: Tag) -> bool {
-    tag == LOAN
+pub(super) fn is_lease(tag: Tag) -> bool {
+    tag == LEASE
 }

@@ -167,9 +167,9 @@ impl Default for BinderCreateInfo<'_> {
 /// let mut binder = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;
 /// let mut uploads = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 ///
-/// let ticket = clock.open(lane);
+/// let ticket = clock.open(timeline);
 /// binder.begin(); // a new command buffer
 /// binder.set_layout(BindPoint::Graphics, &layout)?;
 /// for draw in 0..1000_u32 {
@@ -190,7 +190,7 @@ impl Default for BinderCreateInfo<'_> {
 /// // vkQueueSubmit goes here, and signals 1.
 /// clock.submit(ticket, 1)?;
 /// # unsafe { vulkan.destroy_command_pool(pool, None) };
-/// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
+/// clock.completed(timeline, 1); // as vkGetSemaphoreCounterValue says
 /// binder.collect(&clock)?;
 /// uploads.collect(&clock)?;
 /// # drop((binder, uploads, layout));

@@ -102,12 +102,12 @@ pub(super) fn next_id() -> u32 {
 ///
 /// // Its last frame:
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
-/// let frame = clock.open(lane);
+/// let timeline = clock.add_timeline()?;
+/// let frame = clock.open(timeline);
 /// // SAFETY: no later recording uses it.
 /// unsafe { heap.retire(frame, material) }?;
 /// clock.submit(frame, 1)?;
-/// clock.completed(lane, 1);
+/// clock.completed(timeline, 1);
 /// assert_eq!(heap.collect(&clock)?, 2);
 /// // SAFETY: the device uses nothing of it.
 /// unsafe { heap.into_store().destroy() };

@@ -65,11 +65,11 @@ impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default())?);
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 ///
 /// let material = OwnedRange::new(&heap, 5)?;
 /// assert!(material.index(4).is_ok());
-/// let frame = clock.begin_frame(lane, 0);
+/// let frame = clock.begin_frame(timeline, 0);
 /// drop(material);
 /// // SAFETY: no recording after this frame's uses a range that was dropped by now.
 /// assert_eq!(unsafe { heap.retire_dropped(frame) }, 1);

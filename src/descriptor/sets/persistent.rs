@@ -45,8 +45,8 @@ use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 ///
 /// // A frame draws with it, and it is the last one that does:
 /// let clock = sublet::retire::Clock::new();
-/// let lane = clock.add_lane()?;
-/// let frame = clock.begin_frame(lane, 0);
+/// let timeline = clock.add_timeline()?;
+/// let frame = clock.begin_frame(timeline, 0);
 /// // SAFETY: no other recording uses the set.
 /// unsafe { sets.retire(frame, set) }?;
 /// clock.end_frame(frame)?;
@@ -203,9 +203,9 @@ impl PersistentSets {
     /// ```
     #[doc = example_setup!()]
     /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
+    /// # let timeline = clock.add_timeline()?;
     /// let set = unsafe { sets.allocate(&layout) }?;
-    /// let (id, ticket) = (set.id(), clock.open(lane));
+    /// let (id, ticket) = (set.id(), clock.open(timeline));
     /// // SAFETY: what is recorded for the ticket is the last that uses the set.
     /// unsafe { sets.retire(ticket, set) }?;
     /// assert!(sets.set(id).is_err());

@@ -75,11 +75,11 @@ const AFTER_BIND: usize = 1;
 /// let layout = unsafe { SetLayout::new(handle, &info) }?;
 ///
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
 /// for frame in 0..4 {
 ///     // Here wait for the fence of this slot: the frame before last.
-///     let ticket = clock.begin_frame(lane, frame % 2);
+///     let ticket = clock.begin_frame(timeline, frame % 2);
 ///     sets.collect(&clock)?;
 ///     for _draw in 0..100 {
 ///         // SAFETY: the layout is live; the set is used in this frame only.

@@ -42,9 +42,9 @@ impl TransientSets {
     /// # let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }?;
     /// # let layout = unsafe { SetLayout::new(handle, &info) }?;
     /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
+    /// # let timeline = clock.add_timeline()?;
     /// # let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// let ticket = clock.open(lane);
+    /// let ticket = clock.open(timeline);
     /// // SAFETY: the layout is live, and nothing uses the set.
     /// unsafe { sets.allocate(&layout) }?;
     /// sets.flush(ticket)?;

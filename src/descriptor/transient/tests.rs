@@ -55,7 +55,7 @@ fn the_books_are_right_after_every_operation() {
         };
         let mut sets = TransientSets::new(&device, &info).unwrap();
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let mut open: Vec<Ticket> = Vec::new();
         for _ in 0..500 {
             match random.u32(..20) {
@@ -68,7 +68,7 @@ fn the_books_are_right_after_every_operation() {
                     let _ = unsafe { sets.allocate(&layouts[random.usize(..3)]) };
                 }
                 13..=14 => {
-                    let ticket = clock.open(lane);
+                    let ticket = clock.open(timeline);
                     sets.flush(ticket).unwrap();
                     open.push(ticket);
                 }

@@ -31,7 +31,7 @@ impl Chunks {
     }
 
     /// Makes a vacated chunk free and unlisted. It reaches from the end of the previous chunk to the start of the next.
-    pub(in crate::metadata) fn settle(&mut self, vacated: &Vacated) {
+    pub(in crate::metadata) fn make_free(&mut self, vacated: &Vacated) {
         let (before, behind) = (self.slots.get(named(vacated.prev)), self.slots.get(named(vacated.next)));
         // A header's end is its region's start, and its start is the region's end.
         let addr = before.addr.wrapping_add(before.size);

@@ -190,7 +190,7 @@ impl Pages {
     /// and is not the only one, and moves the side back to its newest entry. Returns that entry if it changed, or an
     /// empty entry if there is none.
     #[inline]
-    pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
+    pub(super) fn complete_free(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
         let mut id = slot / PAGE_ENTRIES;
         let page = &self.pages[index(id)];

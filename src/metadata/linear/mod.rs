@@ -350,13 +350,13 @@ impl Linear {
     /// Completes a free of `size` units after [`Region::remove`], once for each page. Returns true if the region is
     /// empty now.
     #[inline(never)]
-    fn settle(&mut self, id: u32, slot: u32, size: u64) -> bool {
+    fn complete_free(&mut self, id: u32, slot: u32, size: u64) -> bool {
         if id != self.current {
             self.others.used -= size;
             self.others.used_chunks -= 1;
         }
         let region = &mut self.regions[index(id)];
-        region.settle(&mut self.pages, slot);
+        region.complete_free(&mut self.pages, slot);
         let is_empty = region.is_empty();
         if is_empty && self.many {
             self.emptied(id);
@@ -509,7 +509,7 @@ impl Metadata for Linear {
         let Found { slot, region: id, entry: Entry { offset, size, .. } } = found;
         let span = Span { region: RegionId(id), offset, size };
         if self.regions[index(id)].remove(&mut self.pages, slot, size) {
-            return Ok(Freed { span, region_empty: self.settle(id, slot, size) });
+            return Ok(Freed { span, region_empty: self.complete_free(id, slot, size) });
         }
         if id != self.current {
             self.others.used -= size;

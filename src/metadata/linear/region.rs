@@ -121,7 +121,7 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live entry of this region. Returns true if the caller must call [`Self::settle`]; false means that the
+    /// Frees a live entry of this region. Returns true if the caller must call [`Self::complete_free`]; false means that the
     /// region is not empty.
     #[inline]
     #[must_use]
@@ -144,13 +144,13 @@ impl Region {
     }
 
     /// Continues after the newest entry of a page was killed.
-    pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
+    pub(super) fn complete_free(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
-            if let Some(newest) = pages.settle(&mut self.upper, slot) {
+            if let Some(newest) = pages.complete_free(&mut self.upper, slot) {
                 // A region with an upper side is not a ring. Only the empty entry ends at 0.
                 self.limit = if newest.end() == 0 { self.capacity } else { newest.offset };
             }
-        } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
+        } else if let Some(newest) = pages.complete_free(&mut self.lower, slot) {
             self.end = newest.end();
         }
         if self.ring {

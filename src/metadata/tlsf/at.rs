@@ -72,7 +72,7 @@ impl Tlsf {
         }
         let (addr, have) = self.chunks.extent(chunk);
         let find = Find { chunk, class: class_of(have), addr, have, gap };
-        self.take_hard(find, size, tag, true).map(|(key, _)| key)
+        self.take_slow(find, size, tag, true).map(|(key, _)| key)
     }
 
     /// The chunk of the core that belongs to a key, or that contains its slot.

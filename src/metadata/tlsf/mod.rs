@@ -278,7 +278,7 @@ impl Tlsf {
     /// unusual.
     #[cold]
     #[inline(never)]
-    fn allocate_hard(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
         if upper {
             return Err(AllocateError::UpperUnsupported);
@@ -299,7 +299,7 @@ impl Tlsf {
             self.open_region(find.chunk);
         }
         let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
-        self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
+        self.take_slow(find, size, tag, exact).ok_or(AllocateError::NoSpace)
     }
 
     /// All searches in turn.
@@ -350,7 +350,7 @@ impl Tlsf {
             Strategy::MinMemory => self.find_small(size, mask),
             Strategy::MinOffset => self.find_low(size, mask),
         };
-        find.or_else(|| self.find_hard(size, mask))
+        find.or_else(|| self.find_slow(size, mask))
     }
 
     /// Returns true if a request would succeed, as far as the engine searches. Changes nothing.
@@ -385,22 +385,22 @@ impl Tlsf {
         let &Request { size, alignment, tag, .. } = request;
         let mask = alignment.mask();
         if size.wrapping_sub(1) | mask >= self.warm_sizes {
-            return self.allocate_hard(request);
+            return self.allocate_slow(request);
         }
         let granted = if self.is_small(size, alignment) {
             self.grant_small(size, alignment, tag)
         } else {
             let find = self.find_sure(size, mask);
-            find.and_then(|find| self.take_warm(find, mask, class_and_step(size).1, size, tag))
+            find.and_then(|find| self.take_fast(find, mask, class_and_step(size).1, size, tag))
         };
         match granted {
             Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
-            None => self.allocate_hard(request),
+            None => self.allocate_slow(request),
         }
     }
 
     /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address in
-    /// registers. Returns `None`, and changes nothing, if the caller must use [`Self::allocate_hard`].
+    /// registers. Returns `None`, and changes nothing, if the caller must use [`Self::allocate_slow`].
     ///
     /// The two branches are separate functions on purpose: inlined into a larger function, either would run out of
     /// registers.
@@ -446,7 +446,7 @@ impl Tlsf {
         }
         let (class, step) = class_and_step(size);
         let find = self.find_balanced(class, step, size, mask)?;
-        self.take_warm(find, mask, step, size, tag)
+        self.take_fast(find, mask, step, size, tag)
     }
 
     /// [`Self::grant`] with the slow path as a fallback. Returns the key, the region, and the offset in it, or `None`
@@ -458,15 +458,15 @@ impl Tlsf {
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
-        match self.grant_warm(size, alignment, tag) {
+        match self.grant_fast(size, alignment, tag) {
             Some(granted) => Some(granted),
-            None => self.grant_hard(size, alignment, tag),
+            None => self.grant_slow(size, alignment, tag),
         }
     }
 
     /// [`Self::grant`]: the key, the region, and the offset in it.
     #[inline(always)]
-    pub(crate) fn grant_warm(
+    pub(crate) fn grant_fast(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -476,17 +476,17 @@ impl Tlsf {
         Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
     }
 
-    /// [`Self::allocate_hard`] after [`Self::grant`] failed.
+    /// [`Self::allocate_slow`] after [`Self::grant`] failed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn grant_hard(
+    pub(crate) fn grant_slow(
         &mut self,
         size: u64,
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
         let request = Request { tag, ..Request::new(size, alignment) };
-        let (key, Span { region, offset, .. }) = self.allocate_hard(&request).ok()?;
+        let (key, Span { region, offset, .. }) = self.allocate_slow(&request).ok()?;
         Some((key, region, offset))
     }
 
@@ -512,7 +512,7 @@ impl Tlsf {
             let Vacated { chunk, prev, next } = vacated;
             return Some((region, self.end_chunk(chunk, prev, next, region)));
         }
-        self.give_warm(vacated);
+        self.give_fast(vacated);
         Some((region, false))
     }
 
@@ -536,7 +536,7 @@ impl Tlsf {
             let Vacated { chunk, prev, next } = vacated;
             return Ok(Freed { span, region_empty: self.end_chunk(chunk, prev, next, span.region) });
         }
-        self.give_warm(vacated);
+        self.give_fast(vacated);
         Ok(Freed { span, region_empty: false })
     }
 
@@ -729,7 +729,7 @@ impl Metadata for Tlsf {
         } else if strategy == Strategy::MinTime && !upper {
             return self.allocate_min_time(request);
         }
-        self.allocate_hard(request)
+        self.allocate_slow(request)
     }
 
     fn allocate_outside(

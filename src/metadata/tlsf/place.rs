@@ -24,7 +24,7 @@ impl Tlsf {
     /// Makes a found chunk, the first of its list, used, if there is no index. Returns its key and its address. Returns
     /// `None`, and changes nothing, if slots must be created first.
     #[inline(always)]
-    pub(super) fn take_warm(
+    pub(super) fn take_fast(
         &mut self,
         find: Find,
         mask: u64,
@@ -79,7 +79,7 @@ impl Tlsf {
         Some((chunks.occupy_known(used, used_addr, size, tag), used_addr))
     }
 
-    /// [`Tlsf::take_warm`] if alignment leaves a free chunk before the used one.
+    /// [`Tlsf::take_fast`] if alignment leaves a free chunk before the used one.
     #[inline(never)]
     fn take_behind(&mut self, chunk: u32, class: u32, mask: u64, size: u64, tag: Tag) -> Option<(Key, u64)> {
         let Self { chunks, bins, .. } = self;
@@ -103,7 +103,7 @@ impl Tlsf {
     /// Merges a vacated chunk with its neighbours, and lists the result. There is no index, and the region has other
     /// used chunks or is the only one.
     #[inline(always)]
-    pub(super) fn give_warm(&mut self, vacated: Vacated) {
+    pub(super) fn give_fast(&mut self, vacated: Vacated) {
         let Self { chunks, bins, .. } = self;
         let (nodes, dead) = chunks.parts_mut();
         let Vacated { chunk, prev, next } = vacated;
@@ -162,8 +162,8 @@ impl Tlsf {
         }
     }
 
-    /// The slow path of [`Tlsf::take_warm`]: for any chunk of its list, and with an index. Slots have been reserved.
-    pub(super) fn take_hard(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
+    /// The slow path of [`Tlsf::take_fast`]: for any chunk of its list, and with an index. Slots have been reserved.
+    pub(super) fn take_slow(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
         let Self { chunks, bins, index, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
         let used_addr = addr + gap;
@@ -199,14 +199,14 @@ impl Tlsf {
     /// Merges a vacated chunk with its neighbours, in all cases.
     pub(super) fn give_back(&mut self, vacated: Vacated, region: RegionId) {
         let may_be_apart = self.chunks.region_count() > 1 && self.chunks.check_empty(region).is_ok();
-        if self.warm_sizes == 0 || may_be_apart { self.give_hard(vacated) } else { self.give_warm(vacated) }
+        if self.warm_sizes == 0 || may_be_apart { self.give_slow(vacated) } else { self.give_fast(vacated) }
     }
 
-    /// The slow path of [`Tlsf::give_warm`]: with an index, or if one of several regions becomes empty.
+    /// The slow path of [`Tlsf::give_fast`]: with an index, or if one of several regions becomes empty.
     #[inline(never)]
-    pub(super) fn give_hard(&mut self, vacated: Vacated) {
+    pub(super) fn give_slow(&mut self, vacated: Vacated) {
         let Vacated { chunk, prev, next } = vacated;
-        self.chunks.settle(&vacated);
+        self.chunks.make_free(&vacated);
         for (neighbour, is_before) in [(named(prev), true), (named(next), false)] {
             if self.chunks.is_free(neighbour) {
                 self.unlist(neighbour);
@@ -236,7 +236,7 @@ impl Tlsf {
         self.chunks.forbid_slack();
         for &chunk in &left_out {
             let vacated = self.chunks.vacate_behind(chunk);
-            self.give_hard(vacated);
+            self.give_slow(vacated);
         }
         !left_out.is_empty()
     }

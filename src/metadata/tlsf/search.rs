@@ -20,7 +20,7 @@ use crate::metadata::chunks::NONE;
 /// The number of chunks of one list that [`Tlsf::find_small`] compares.
 const COMPARED: u32 = 8;
 
-/// The number of chunks that [`Tlsf::find_hard`] checks before it gives up.
+/// The number of chunks that [`Tlsf::find_slow`] checks before it gives up.
 pub(super) const HARD_LOOKS: u32 = 32;
 
 /// The number of chunks that [`Tlsf::find_last`] checks before a request is refused. Creating a region costs the owner
@@ -134,7 +134,7 @@ impl Tlsf {
     /// because alignment is likeliest to leave them large enough. Gives up after [`HARD_LOOKS`].
     #[cold]
     #[inline(never)]
-    pub(super) fn find_hard(&self, size: u64, mask: u64) -> Option<Find> {
+    pub(super) fn find_slow(&self, size: u64, mask: u64) -> Option<Find> {
         self.look_through(size, mask, NONE, HARD_LOOKS).0
     }
 

@@ -1,7 +1,7 @@
 //! Frames: one fence for each slot reports completion.
 
 use super::Clock;
-use crate::retire::{LaneId, SubmitError, Ticket};
+use crate::retire::{SubmitError, Ticket, TimelineId};
 
 impl Clock {
     /// Starts a frame, for programs with one fence for each frame in flight. The caller has waited for the fence of the
@@ -26,27 +26,27 @@ impl Clock {
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
+    /// # let timeline = clock.add_timeline()?;
     /// // Three frames in flight ...
-    /// let frames = [0, 1, 2].map(|slot| clock.begin_frame(lane, slot));
+    /// let frames = [0, 1, 2].map(|slot| clock.begin_frame(timeline, slot));
     /// for frame in frames {
     ///     clock.end_frame(frame)?;
     /// }
     /// // ... and two from now on: slot 2 never comes again.
-    /// let fourth = clock.begin_frame(lane, 0);
+    /// let fourth = clock.begin_frame(timeline, 0);
     /// clock.end_frame(fourth)?;
     /// assert!(clock.is_done(frames[0]) && !clock.is_done(frames[1]));
-    /// clock.end_frame(clock.begin_frame(lane, 1))?;
-    /// clock.end_frame(clock.begin_frame(lane, 0))?;
+    /// clock.end_frame(clock.begin_frame(timeline, 1))?;
+    /// clock.end_frame(clock.begin_frame(timeline, 0))?;
     /// assert!(frames.iter().all(|&frame| clock.is_done(frame)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[doc(alias = "next_frame_context")]
-    pub fn begin_frame(&self, lane: LaneId, slot: u32) -> Ticket {
-        let (ticket, unended) = self.enter(lane, |lane, serial| lane.begin_frame(slot, serial));
+    pub fn begin_frame(&self, timeline: TimelineId, slot: u32) -> Ticket {
+        let (ticket, unended) = self.enter(timeline, |timeline, serial| timeline.begin_frame(slot, serial));
         if let Some(Some(serial)) = unended {
             tracing::warn!(
-                name: "slot_begun_twice", target: "sublet::retire", lane = lane.index(), slot, serial,
+                name: "slot_begun_twice", target: "sublet::retire", timeline = timeline.index(), slot, serial,
                 "the slot's last frame was neither ended nor discarded: what it uses is kept until it is"
             );
         }

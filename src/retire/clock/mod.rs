@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 pub use self::view::ClockView;
 use self::view::State;
-use super::lane::{Lane, Reading};
-use super::ticket::{CLOCKS, MAX_LANES};
-use super::{DiscardError, LaneId, SubmitError, Ticket, TooManyLanes};
+use super::ticket::{CLOCKS, MAX_TIMELINES};
+use super::timeline::{Reading, Timeline};
+use super::{DiscardError, SubmitError, Ticket, TimelineId, TooManyTimelines};
 
 /// The id of the next clock.
 static NEXT_ID: AtomicU16 = AtomicU16::new(0);
@@ -31,11 +31,11 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 /// use sublet::retire::Clock;
 ///
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
-/// let ticket = clock.open(lane);
+/// let timeline = clock.add_timeline()?;
+/// let ticket = clock.open(timeline);
 /// clock.submit(ticket, 1)?;
 /// assert!(!clock.is_done(ticket));
-/// clock.completed(lane, 1);
+/// clock.completed(timeline, 1);
 /// assert!(clock.is_done(ticket));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -47,7 +47,7 @@ pub struct Clock(ClockView);
 impl Clock {
     /// The maximum number of timelines. A [`Ticket`] has six bits for it, which keeps it at eight bytes, and
     /// [`poll`](Self::poll) uses one bit of a word for each. Devices have far fewer queues.
-    pub const MAX_LANES: usize = MAX_LANES;
+    pub const MAX_TIMELINES: usize = MAX_TIMELINES;
 
     /// Creates a clock without timelines.
     #[must_use]
@@ -63,15 +63,15 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`TooManyLanes`] if the clock has [`MAX_LANES`](Self::MAX_LANES) timelines.
-    pub fn add_lane(&self) -> Result<LaneId, TooManyLanes> {
+    /// [`TooManyTimelines`] if the clock has [`MAX_TIMELINES`](Self::MAX_TIMELINES) timelines.
+    pub fn add_timeline(&self) -> Result<TimelineId, TooManyTimelines> {
         let mut state = self.state.lock();
-        let index = u8::try_from(state.lanes.len()).map_err(|_| TooManyLanes)?;
-        if usize::from(index) >= MAX_LANES {
-            return Err(TooManyLanes);
+        let index = u8::try_from(state.timelines.len()).map_err(|_| TooManyTimelines)?;
+        if usize::from(index) >= MAX_TIMELINES {
+            return Err(TooManyTimelines);
         }
-        state.lanes.push(Lane::default());
-        Ok(LaneId::new(self.id, index))
+        state.timelines.push(Timeline::default());
+        Ok(TimelineId::new(self.id, index))
     }
 
     /// Starts a recording. Resources that the recording uses may be freed once the ticket is done.
@@ -82,8 +82,8 @@ impl Clock {
     /// # Panics
     ///
     /// If the timeline belongs to another clock, or the clock has issued 2^48 tickets. Nothing was changed.
-    pub fn open(&self, lane: LaneId) -> Ticket {
-        let (ticket, _) = self.enter(lane, |lane, serial| lane.open(serial));
+    pub fn open(&self, timeline: TimelineId) -> Ticket {
+        let (ticket, _) = self.enter(timeline, |timeline, serial| timeline.open(serial));
         ticket
     }
 
@@ -99,11 +99,11 @@ impl Clock {
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let (slow, fast) = (clock.open(lane), clock.open(lane));
+    /// # let timeline = clock.add_timeline()?;
+    /// let (slow, fast) = (clock.open(timeline), clock.open(timeline));
     /// clock.submit(fast, 1)?; // recorded later, submitted first
     /// clock.submit(slow, 2)?;
-    /// clock.completed(lane, 1);
+    /// clock.completed(timeline, 1);
     /// assert!(clock.is_done(fast) && !clock.is_done(slow));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -117,10 +117,10 @@ impl Clock {
         if state.shut_down {
             return Err(SubmitError::ShutDown { ticket });
         }
-        let index = ticket.lane().index();
-        let lane = &mut state.lanes[index];
-        let value = value.unwrap_or_else(|| lane.next_value());
-        if !lane.submit(ticket.serial(), value) {
+        let index = ticket.timeline().index();
+        let timeline = &mut state.timelines[index];
+        let value = value.unwrap_or_else(|| timeline.next_value());
+        if !timeline.submit(ticket.serial(), value) {
             return Err(SubmitError::NotOpen { ticket });
         }
         self.raise_floor(index, &state);
@@ -137,11 +137,11 @@ impl Clock {
         if state.shut_down {
             return Ok(());
         }
-        let lane = ticket.lane().index();
-        if !state.lanes[lane].discard(ticket.serial()) {
+        let timeline = ticket.timeline().index();
+        if !state.timelines[timeline].discard(ticket.serial()) {
             return Err(DiscardError::NotOpen { ticket });
         }
-        self.raise_floor(lane, &state);
+        self.raise_floor(timeline, &state);
         Ok(())
     }
 
@@ -155,21 +155,21 @@ impl Clock {
     /// # Panics
     ///
     /// If the timeline belongs to another clock.
-    pub fn completed(&self, lane: LaneId, value: u64) {
-        let index = self.index(lane);
+    pub fn completed(&self, timeline: TimelineId, value: u64) {
+        let index = self.index(timeline);
         let reading = {
             let mut state = self.state.lock();
-            let reading = state.lanes[index].completed(value);
+            let reading = state.timelines[index].completed(value);
             self.raise_floor(index, &state);
             reading
         };
         match reading {
             Reading::Ordinary => {}
             Reading::Regressed { before } => {
-                tracing::debug!(name: "counter_regressed", target: "sublet::retire", lane = index, value, before, "a counter was read out of order");
+                tracing::debug!(name: "counter_regressed", target: "sublet::retire", timeline = index, value, before, "a counter was read out of order");
             }
             Reading::BehindPromise { promised } => tracing::warn!(
-                name: "counter_behind", target: "sublet::retire", lane = index, value, promised,
+                name: "counter_behind", target: "sublet::retire", timeline = index, value, promised,
                 "the counter is behind what a fence or an idle device was said to stand for: was it waited for?"
             ),
         }
@@ -185,21 +185,21 @@ impl Clock {
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// # let ticket = clock.open(lane);
+    /// # let timeline = clock.add_timeline()?;
+    /// # let ticket = clock.open(timeline);
     /// clock.submit(ticket, 1)?;
     /// let semaphores = [1_u64]; // stands for vkGetSemaphoreCounterValue
-    /// clock.poll(|lane| semaphores.get(lane.index()).copied().ok_or("no such lane"))?;
+    /// clock.poll(|timeline| semaphores.get(timeline.index()).copied().ok_or("no such timeline"))?;
     /// assert!(clock.is_done(ticket));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn poll<E>(&self, mut read: impl FnMut(LaneId) -> Result<u64, E>) -> Result<(), E> {
+    pub fn poll<E>(&self, mut read: impl FnMut(TimelineId) -> Result<u64, E>) -> Result<(), E> {
         let mut waiting = self.waiting();
         while waiting != 0 {
             let [index, ..] = waiting.trailing_zeros().to_le_bytes();
             waiting &= waiting - 1;
-            let lane = LaneId::new(self.id, index);
-            self.completed(lane, read(lane)?);
+            let timeline = TimelineId::new(self.id, index);
+            self.completed(timeline, read(timeline)?);
         }
         Ok(())
     }
@@ -208,11 +208,11 @@ impl Clock {
     #[doc(alias = "wait_idle")]
     pub fn idle(&self) {
         let mut state = self.state.lock();
-        for lane in &mut state.lanes {
-            lane.idle();
+        for timeline in &mut state.timelines {
+            timeline.idle();
         }
-        for lane in 0..state.lanes.len() {
-            self.raise_floor(lane, &state);
+        for timeline in 0..state.timelines.len() {
+            self.raise_floor(timeline, &state);
         }
     }
 
@@ -221,20 +221,24 @@ impl Clock {
     pub fn shutdown(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
-        for lane in &mut state.lanes {
-            lane.shutdown();
+        for timeline in &mut state.timelines {
+            timeline.shutdown();
         }
-        for lane in 0..state.lanes.len() {
-            self.raise_floor(lane, &state);
+        for timeline in 0..state.timelines.len() {
+            self.raise_floor(timeline, &state);
         }
     }
 
     /// Issues a ticket. Calls `enter` to record it, except after the shutdown.
-    fn enter<R>(&self, lane: LaneId, enter: impl FnOnce(&mut Lane, u64) -> R) -> (Ticket, Option<R>) {
-        let index = self.index(lane);
+    fn enter<R>(
+        &self,
+        timeline: TimelineId,
+        enter: impl FnOnce(&mut Timeline, u64) -> R,
+    ) -> (Ticket, Option<R>) {
+        let index = self.index(timeline);
         let mut state = self.state.lock();
         let serial = state.next;
-        let Some(ticket) = Ticket::new(serial, lane) else {
+        let Some(ticket) = Ticket::new(serial, timeline) else {
             drop(state);
             panic!("a clock gives out at most 2^48 tickets");
         };
@@ -243,14 +247,14 @@ impl Clock {
             self.raise_floor(index, &state);
             return (ticket, None);
         }
-        let result = enter(&mut state.lanes[index], serial);
+        let result = enter(&mut state.timelines[index], serial);
         self.raise_floor(index, &state);
         (ticket, Some(result))
     }
 
-    fn raise_floor(&self, lane: usize, state: &State) {
+    fn raise_floor(&self, timeline: usize, state: &State) {
         // Release: pairs with the load in `is_done`.
-        self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);
+        self.floors[timeline].store(state.timelines[timeline].floor(state.next), Ordering::Release);
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::retire::lane::Lane;
-use crate::retire::ticket::MAX_LANES;
-use crate::retire::{LaneId, Ticket};
+use crate::retire::ticket::MAX_TIMELINES;
+use crate::retire::timeline::Timeline;
+use crate::retire::{Ticket, TimelineId};
 
 /// Reports which recordings the GPU has completed, and changes nothing: the part of a [`Clock`](super::Clock) that is
 /// safe to hand out. A clock dereferences to its view; all `collect` functions take a view.
@@ -21,7 +21,7 @@ use crate::retire::{LaneId, Ticket};
 /// }
 ///
 /// let clock = Clock::new();
-/// let ticket = clock.open(clock.add_lane()?);
+/// let ticket = clock.open(clock.add_timeline()?);
 /// let mut garbage = Retire::new();
 /// garbage.push(ticket, vec![0; 64]);
 /// assert!(!tidy(&clock, &mut garbage, ticket));
@@ -39,7 +39,7 @@ pub struct ClockView {
     pub(super) id: u16,
     /// All tickets of a timeline with a serial below its floor are done. A floor only rises; it is written under the
     /// lock and read without it.
-    pub(super) floors: [AtomicU64; MAX_LANES],
+    pub(super) floors: [AtomicU64; MAX_TIMELINES],
     pub(super) state: Mutex<State>,
 }
 
@@ -47,19 +47,19 @@ pub(super) struct State {
     /// The serial of the next ticket.
     pub(super) next: u64,
     pub(super) shut_down: bool,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) timelines: Vec<Timeline>,
 }
 
 impl State {
     fn is_done(&self, ticket: Ticket) -> bool {
-        let lane = self.lanes.get(ticket.lane().index()).filter(|_| ticket.serial() < self.next);
-        lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
+        let timeline = self.timelines.get(ticket.timeline().index()).filter(|_| ticket.serial() < self.next);
+        timeline.is_some_and(|timeline| self.shut_down || timeline.is_done(ticket.serial()))
     }
 
     /// Returns true if this clock issued the ticket, assuming that the clock id matches. Ids repeat after 1,024 clocks,
     /// and this is the only check between clocks with the same id.
     fn gave(&self, ticket: Ticket) -> bool {
-        ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
+        ticket.serial() < self.next && ticket.timeline().index() < self.timelines.len()
     }
 }
 
@@ -71,12 +71,12 @@ pub(in crate::retire) struct Look<'a> {
 
 impl Look<'_> {
     pub(in crate::retire) fn is_done(&self, ticket: Ticket) -> bool {
-        ticket.lane().clock() == self.id && self.state.is_done(ticket)
+        ticket.timeline().clock() == self.id && self.state.is_done(ticket)
     }
 
     /// Returns true if the ticket belongs to another clock.
     pub(in crate::retire) fn is_foreign(&self, ticket: Ticket) -> bool {
-        ticket.lane().clock() != self.id || !self.state.gave(ticket)
+        ticket.timeline().clock() != self.id || !self.state.gave(ticket)
     }
 }
 
@@ -84,8 +84,8 @@ impl ClockView {
     pub(super) const fn new(id: u16) -> Self {
         Self {
             id,
-            floors: [const { AtomicU64::new(0) }; MAX_LANES],
-            state: parking_lot::const_mutex(State { next: 1, shut_down: false, lanes: Vec::new() }),
+            floors: [const { AtomicU64::new(0) }; MAX_TIMELINES],
+            state: parking_lot::const_mutex(State { next: 1, shut_down: false, timelines: Vec::new() }),
         }
     }
 
@@ -94,12 +94,12 @@ impl ClockView {
     #[must_use]
     #[inline]
     pub fn is_done(&self, ticket: Ticket) -> bool {
-        let lane = ticket.lane();
-        if lane.clock() != self.id {
+        let timeline = ticket.timeline();
+        if timeline.clock() != self.id {
             return false;
         }
         // Acquire: the caller frees the resources of this ticket after everything that the other thread observed.
-        let floor = self.floors[lane.index()].load(Ordering::Acquire);
+        let floor = self.floors[timeline.index()].load(Ordering::Acquire);
         if ticket.serial() < floor {
             return true;
         }
@@ -113,9 +113,9 @@ impl ClockView {
     ///
     /// If the timeline belongs to another clock.
     #[must_use]
-    pub fn is_pending(&self, lane: LaneId) -> bool {
-        let index = self.index(lane);
-        self.state.lock().lanes[index].is_pending()
+    pub fn is_pending(&self, timeline: TimelineId) -> bool {
+        let index = self.index(timeline);
+        self.state.lock().timelines[index].is_pending()
     }
 
     /// Returns the submission in flight on this timeline that completes first, with its value. Wait for it when memory
@@ -129,10 +129,10 @@ impl ClockView {
     ///
     /// O(unfinished tickets of the timeline).
     #[must_use]
-    pub fn oldest_pending(&self, lane: LaneId) -> Option<(Ticket, u64)> {
-        let index = self.index(lane);
-        let (serial, value) = self.state.lock().lanes[index].oldest_pending()?;
-        Some((Ticket::new(serial, lane)?, value))
+    pub fn oldest_pending(&self, timeline: TimelineId) -> Option<(Ticket, u64)> {
+        let index = self.index(timeline);
+        let (serial, value) = self.state.lock().timelines[index].oldest_pending()?;
+        Some((Ticket::new(serial, timeline)?, value))
     }
 
     /// Takes the lock once for many queries.
@@ -143,20 +143,20 @@ impl ClockView {
     /// Returns one bit for each timeline that has work in flight.
     pub(super) fn waiting(&self) -> u64 {
         let state = self.state.lock();
-        let lanes = state.lanes.iter().enumerate();
-        lanes.fold(0, |bits, (at, lane)| bits | u64::from(lane.is_pending()) << at)
+        let timelines = state.timelines.iter().enumerate();
+        timelines.fold(0, |bits, (at, timeline)| bits | u64::from(timeline.is_pending()) << at)
     }
 
     /// The index of a timeline of this clock.
     #[inline]
-    pub(super) fn index(&self, lane: LaneId) -> usize {
-        assert!(lane.clock() == self.id, "{lane:?} is of another clock");
-        lane.index()
+    pub(super) fn index(&self, timeline: TimelineId) -> usize {
+        assert!(timeline.clock() == self.id, "{timeline:?} is of another clock");
+        timeline.index()
     }
 
     /// Locks the state if the ticket belongs to this clock.
     pub(super) fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
-        if ticket.lane().clock() != self.id {
+        if ticket.timeline().clock() != self.id {
             return None;
         }
         let state = self.state.lock();
@@ -172,17 +172,17 @@ impl ClockView {
     #[cfg(test)]
     pub(in crate::retire) fn validate(&self) {
         let state = self.state.lock();
-        for (at, lane) in state.lanes.iter().enumerate() {
-            lane.validate();
+        for (at, timeline) in state.timelines.iter().enumerate() {
+            timeline.validate();
             let floor = self.floors[at].load(Ordering::Acquire);
-            assert!(floor <= lane.floor(state.next), "lane {at} has a floor of {floor}");
+            assert!(floor <= timeline.floor(state.next), "timeline {at} has a floor of {floor}");
         }
     }
 
-    /// The capacity of the list of timeline `lane`, and the number of its slots.
+    /// The capacity of the list of timeline `timeline`, and the number of its slots.
     #[cfg(test)]
-    pub(in crate::retire) fn footprint(&self, lane: LaneId) -> (usize, usize) {
-        self.state.lock().lanes[self.index(lane)].footprint()
+    pub(in crate::retire) fn footprint(&self, timeline: TimelineId) -> (usize, usize) {
+        self.state.lock().timelines[self.index(timeline)].footprint()
     }
 
     pub(super) fn debug(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
@@ -190,7 +190,7 @@ impl ClockView {
         f.debug_struct(name)
             .field("id", &self.id)
             .field("shut_down", &state.shut_down)
-            .field("lanes", &state.lanes)
+            .field("timelines", &state.timelines)
             .finish_non_exhaustive()
     }
 }

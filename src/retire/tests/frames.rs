@@ -5,9 +5,9 @@ use crate::retire::SubmitError;
 
 #[test]
 fn a_slot_that_is_never_used_again_blocks_nothing() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let three = [0, 1, 2].map(|slot| {
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         clock.end_frame(ticket).unwrap();
         ticket
     });
@@ -15,7 +15,7 @@ fn a_slot_that_is_never_used_again_blocks_nothing() {
     // From here on, two frames are in flight.
     let mut frames = three.to_vec();
     for at in 0..10 {
-        let ticket = clock.begin_frame(lane, at % 2);
+        let ticket = clock.begin_frame(timeline, at % 2);
         clock.validate();
         clock.end_frame(ticket).unwrap();
         frames.push(ticket);
@@ -23,130 +23,130 @@ fn a_slot_that_is_never_used_again_blocks_nothing() {
     let (last, older) = frames.split_last_chunk::<2>().map(|(older, last)| (last, older)).unwrap();
     assert!(older.iter().all(|&ticket| clock.is_done(ticket)));
     assert!(last.iter().all(|&ticket| !clock.is_done(ticket)));
-    assert!(clock.footprint(lane).1 <= 3);
+    assert!(clock.footprint(timeline).1 <= 3);
 }
 
 #[test]
 fn a_fence_covers_all_that_was_submitted_before_it_and_nothing_after() {
-    let (clock, lane) = clock_with_lane();
-    let before = clock.open(lane);
+    let (clock, timeline) = clock_with_timeline();
+    let before = clock.open(timeline);
     clock.end_frame(before).unwrap();
-    let frame = clock.begin_frame(lane, 0);
-    let open = clock.open(lane);
+    let frame = clock.begin_frame(timeline, 0);
+    let open = clock.open(timeline);
     clock.end_frame(frame).unwrap();
-    let after = clock.begin_frame(lane, 1);
+    let after = clock.begin_frame(timeline, 1);
     clock.end_frame(after).unwrap();
-    let _ = clock.begin_frame(lane, 0);
+    let _ = clock.begin_frame(timeline, 0);
     assert!(clock.is_done(before) && clock.is_done(frame));
     assert!(!clock.is_done(after) && !clock.is_done(open));
     // A recording that was opened before the frame but submitted after it is not covered.
     clock.end_frame(open).unwrap();
     assert!(!clock.is_done(open));
-    let _ = clock.begin_frame(lane, 1);
+    let _ = clock.begin_frame(timeline, 1);
     assert!(clock.is_done(after) && !clock.is_done(open));
 }
 
 #[test]
 fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
-    let (clock, lane) = clock_with_lane();
-    let first = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    let first = clock.begin_frame(timeline, 0);
     let mut second = first;
-    let said = events(tracing::Level::WARN, || second = clock.begin_frame(lane, 0));
+    let said = events(tracing::Level::WARN, || second = clock.begin_frame(timeline, 0));
     assert!(said.contains("neither ended nor discarded"), "{said}");
     assert!(!clock.is_done(first) && !clock.is_done(second));
     clock.end_frame(second).unwrap();
     let mut third = first;
-    let said = events(tracing::Level::WARN, || third = clock.begin_frame(lane, 0));
+    let said = events(tracing::Level::WARN, || third = clock.begin_frame(timeline, 0));
     assert_eq!(said, "", "the second was ended");
     assert!(!clock.is_done(first) && clock.is_done(second));
     // The first frame is ended late.
     clock.end_frame(first).unwrap();
     assert!(!clock.is_done(first));
     clock.end_frame(third).unwrap();
-    let _ = clock.begin_frame(lane, 0);
+    let _ = clock.begin_frame(timeline, 0);
     assert!(clock.is_done(first) && clock.is_done(third));
     clock.validate();
 }
 
 #[test]
 fn a_frame_that_is_ended_after_its_slot_began_again_is_not_what_the_slots_fence_is_about() {
-    let (clock, lane) = clock_with_lane();
-    let late = clock.begin_frame(lane, 0);
-    let last = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    let late = clock.begin_frame(timeline, 0);
+    let last = clock.begin_frame(timeline, 0);
     clock.end_frame(last).unwrap(); // submitted with the slot's fence
     clock.end_frame(late).unwrap(); // submitted without
-    let _ = clock.begin_frame(lane, 0);
+    let _ = clock.begin_frame(timeline, 0);
     assert!(clock.is_done(last) && !clock.is_done(late));
     // The fence of a later frame covers it.
-    clock.end_frame(clock.begin_frame(lane, 1)).unwrap();
-    let _ = clock.begin_frame(lane, 1);
+    clock.end_frame(clock.begin_frame(timeline, 1)).unwrap();
+    let _ = clock.begin_frame(timeline, 1);
     assert!(clock.is_done(late));
     clock.validate();
 }
 
 #[test]
 fn a_frame_that_is_discarded_is_done_and_not_complained_of() {
-    let (clock, lane) = clock_with_lane();
-    let first = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    let first = clock.begin_frame(timeline, 0);
     clock.discard(first).unwrap();
     assert!(clock.is_done(first));
     let said = events(tracing::Level::WARN, || {
-        let _ = clock.begin_frame(lane, 0);
+        let _ = clock.begin_frame(timeline, 0);
     });
     assert_eq!(said, "");
 }
 
 #[test]
 fn a_fence_that_was_not_waited_for_is_seen_where_the_counter_is_read_as_well() {
-    let (clock, lane) = clock_with_lane();
-    let value = clock.end_frame(clock.begin_frame(lane, 0)).unwrap();
-    let _ = clock.begin_frame(lane, 0);
-    let said = events(tracing::Level::WARN, || clock.completed(lane, value - 1));
+    let (clock, timeline) = clock_with_timeline();
+    let value = clock.end_frame(clock.begin_frame(timeline, 0)).unwrap();
+    let _ = clock.begin_frame(timeline, 0);
+    let said = events(tracing::Level::WARN, || clock.completed(timeline, value - 1));
     assert!(said.contains("was it waited for"), "{said}");
-    assert_eq!(events(tracing::Level::WARN, || clock.completed(lane, value)), "");
+    assert_eq!(events(tracing::Level::WARN, || clock.completed(timeline, value)), "");
 }
 
 #[test]
 fn a_frame_may_be_submitted_with_a_value_of_the_callers() {
-    let (clock, lane) = clock_with_lane();
-    let first = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    let first = clock.begin_frame(timeline, 0);
     clock.submit(first, 40).unwrap();
-    let second = clock.begin_frame(lane, 1);
+    let second = clock.begin_frame(timeline, 1);
     assert_eq!(clock.end_frame(second).unwrap(), 41);
-    let _ = clock.begin_frame(lane, 0);
+    let _ = clock.begin_frame(timeline, 0);
     assert!(clock.is_done(first) && !clock.is_done(second));
-    clock.completed(lane, 41);
+    clock.completed(timeline, 41);
     assert!(clock.is_done(second));
     clock.validate();
 }
 
 #[test]
 fn a_frames_value_is_above_everything_completed() {
-    let (clock, lane) = clock_with_lane();
-    clock.completed(lane, 100);
-    let frame = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    clock.completed(timeline, 100);
+    let frame = clock.begin_frame(timeline, 0);
     assert_eq!(clock.end_frame(frame).unwrap(), 101);
     assert!(!clock.is_done(frame));
 }
 
 #[test]
 fn a_program_that_numbers_frames_instead_of_slots_leaves_no_slots_behind() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     for frame in 0..10_000 {
-        let value = clock.end_frame(clock.begin_frame(lane, frame)).unwrap();
-        clock.completed(lane, value.saturating_sub(2));
+        let value = clock.end_frame(clock.begin_frame(timeline, frame)).unwrap();
+        clock.completed(timeline, value.saturating_sub(2));
         clock.validate();
     }
-    assert!(clock.footprint(lane).1 <= 4);
+    assert!(clock.footprint(timeline).1 <= 4);
 }
 
 #[test]
 fn ending_a_frame_twice_is_an_error_as_submitting_it_twice_is_and_changes_nothing() {
-    let (clock, lane) = clock_with_lane();
-    let frame = clock.begin_frame(lane, 0);
+    let (clock, timeline) = clock_with_timeline();
+    let frame = clock.begin_frame(timeline, 0);
     let value = clock.end_frame(frame).unwrap();
     assert_eq!(clock.end_frame(frame), Err(SubmitError::NotOpen { ticket: frame }));
     assert_eq!(clock.submit(frame, value), Err(SubmitError::NotOpen { ticket: frame }));
-    assert_eq!(clock.end_frame(clock.begin_frame(lane, 1)).unwrap(), value + 1);
+    assert_eq!(clock.end_frame(clock.begin_frame(timeline, 1)).unwrap(), value + 1);
     clock.validate();
 }

@@ -6,12 +6,12 @@ mod frames;
 mod model;
 mod queue;
 
-use super::{Clock, LaneId};
+use super::{Clock, TimelineId};
 
-fn clock_with_lane() -> (Clock, LaneId) {
+fn clock_with_timeline() -> (Clock, TimelineId) {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    (clock, lane)
+    let timeline = clock.add_timeline().unwrap();
+    (clock, timeline)
 }
 
 fn panics<R>(work: impl FnOnce() -> R) -> bool {

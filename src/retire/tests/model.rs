@@ -6,7 +6,7 @@ use super::*;
 use crate::retire::{Retire, Ticket};
 
 #[derive(Default)]
-struct ModelLane {
+struct ModelTimeline {
     /// The value that the GPU's next submission signals.
     next: u64,
     /// The value that the GPU has reached.
@@ -19,7 +19,7 @@ struct ModelLane {
 
 struct ModelTicket {
     ticket: Ticket,
-    lane: usize,
+    timeline: usize,
     slot: Option<u32>,
     /// The value of the submission.
     value: Option<u64>,
@@ -29,8 +29,8 @@ struct ModelTicket {
 
 struct Model {
     clock: Clock,
-    lanes: Vec<LaneId>,
-    model: Vec<ModelLane>,
+    timelines: Vec<TimelineId>,
+    model: Vec<ModelTimeline>,
     tickets: Vec<ModelTicket>,
     /// For each timeline, the highest completed value that the clock knows from any source.
     known: Vec<u64>,
@@ -44,16 +44,16 @@ impl Model {
     fn new(seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
         let clock = Clock::new();
-        let lanes: Vec<LaneId> = (0..4).map(|_| clock.add_lane().unwrap()).collect();
-        let model = lanes.iter().map(|_| ModelLane { next: 1, ..ModelLane::default() }).collect();
-        let known = vec![0; lanes.len()];
-        Self { clock, lanes, model, tickets: vec![], known, queue: Retire::new(), out: vec![], random }
+        let timelines: Vec<TimelineId> = (0..4).map(|_| clock.add_timeline().unwrap()).collect();
+        let model = timelines.iter().map(|_| ModelTimeline { next: 1, ..ModelTimeline::default() }).collect();
+        let known = vec![0; timelines.len()];
+        Self { clock, timelines, model, tickets: vec![], known, queue: Retire::new(), out: vec![], random }
     }
 
     fn is_done(&self, at: usize) -> bool {
         let ticket = &self.tickets[at];
         ticket.discarded
-            || (ticket.told && ticket.value.is_some_and(|value| value <= self.known[ticket.lane]))
+            || (ticket.told && ticket.value.is_some_and(|value| value <= self.known[ticket.timeline]))
     }
 
     /// A random ticket that satisfies `which`.
@@ -62,12 +62,12 @@ impl Model {
         (!those.is_empty()).then(|| those[self.random.usize(..those.len())])
     }
 
-    fn open(&mut self, lane: usize, slot: Option<u32>) {
+    fn open(&mut self, timeline: usize, slot: Option<u32>) {
         let ticket = match slot {
-            Some(slot) => self.clock.begin_frame(self.lanes[lane], slot),
-            None => self.clock.open(self.lanes[lane]),
+            Some(slot) => self.clock.begin_frame(self.timelines[timeline], slot),
+            None => self.clock.open(self.timelines[timeline]),
         };
-        self.tickets.push(ModelTicket { ticket, lane, slot, value: None, told: false, discarded: false });
+        self.tickets.push(ModelTicket { ticket, timeline, slot, value: None, told: false, discarded: false });
         self.out.push(0);
     }
 
@@ -82,13 +82,14 @@ impl Model {
     }
 
     fn enter_slot(&mut self, at: usize, slot: u32, value: u64) {
-        let lane = self.tickets[at].lane;
-        let last = self.tickets.iter().rposition(|ticket| ticket.lane == lane && ticket.slot == Some(slot));
+        let timeline = self.tickets[at].timeline;
+        let last =
+            self.tickets.iter().rposition(|ticket| ticket.timeline == timeline && ticket.slot == Some(slot));
         // The fence belongs to the last frame that began.
         if last != Some(at) {
             return;
         }
-        let slots = &mut self.model[lane].slots;
+        let slots = &mut self.model[timeline].slots;
         match slots.iter_mut().find(|entry| entry.0 == slot) {
             Some(entry) => entry.1 = entry.1.max(value),
             None => slots.push((slot, value)),
@@ -96,20 +97,20 @@ impl Model {
     }
 
     fn step(&mut self) {
-        let lane = self.random.usize(..self.lanes.len());
+        let timeline = self.random.usize(..self.timelines.len());
         match self.random.u32(..100) {
-            0..=19 => self.open(lane, None),
+            0..=19 => self.open(timeline, None),
             // Tickets go to the GPU in any order; the clock learns of them later, in any order.
             20..=39 => {
                 if let Some(at) = self.some(|ticket| ticket.value.is_none() && !ticket.discarded) {
-                    let model = &mut self.model[self.tickets[at].lane];
+                    let model = &mut self.model[self.tickets[at].timeline];
                     self.tickets[at].value = Some(model.next);
                     model.untold.push((at, model.next));
                     model.next += self.random.u64(1..4);
                 }
             }
             40..=59 => {
-                let untold = &mut self.model[lane].untold;
+                let untold = &mut self.model[timeline].untold;
                 if !untold.is_empty() {
                     let (at, _) = untold.swap_remove(self.random.usize(..untold.len()));
                     self.tell(at);
@@ -123,67 +124,68 @@ impl Model {
             }
             // A reading of the counter: any value between the reached and the submitted one, or an old reading.
             65..=76 => {
-                let model = &mut self.model[lane];
+                let model = &mut self.model[timeline];
                 model.reached = self.random.u64(model.reached..model.next.max(model.reached + 1));
                 let value = if self.random.u32(..4) == 0 { model.reached / 2 } else { model.reached };
-                self.clock.completed(self.lanes[lane], value);
-                self.known[lane] = self.known[lane].max(value);
+                self.clock.completed(self.timelines[timeline], value);
+                self.known[timeline] = self.known[timeline].max(value);
             }
             // A frame begins after a wait for its slot's fence, so the GPU has reached its value.
             77..=86 => {
                 let slot = self.random.u32(..3);
-                let model = &mut self.model[lane];
+                let model = &mut self.model[timeline];
                 let value = model.slots.iter().find(|entry| entry.0 == slot).map_or(0, |entry| entry.1);
                 model.reached = model.reached.max(value);
-                self.known[lane] = self.known[lane].max(value);
-                self.open(lane, Some(slot));
+                self.known[timeline] = self.known[timeline].max(value);
+                self.open(timeline, Some(slot));
             }
             // A frame ends. Its value is the next one, so the clock must know all earlier submissions.
             87..=94 => {
-                if !self.model[lane].untold.is_empty() {
+                if !self.model[timeline].untold.is_empty() {
                     return;
                 }
                 let found = self.some(|ticket| {
-                    ticket.lane == lane
+                    ticket.timeline == timeline
                         && ticket.value.is_none()
                         && !ticket.discarded
                         && ticket.slot.is_some()
                 });
                 if let Some(at) = found {
                     let value = self.clock.end_frame(self.tickets[at].ticket).unwrap();
-                    assert!(value > self.known[lane]);
+                    assert!(value > self.known[timeline]);
                     self.tickets[at].value = Some(value);
                     self.tickets[at].told = true;
-                    self.model[lane].next = self.model[lane].next.max(value + 1);
+                    self.model[timeline].next = self.model[timeline].next.max(value + 1);
                     let slot = self.tickets[at].slot.unwrap();
                     self.enter_slot(at, slot, value);
                 }
             }
             95 => {
                 self.clock.idle();
-                for (lane, model) in self.model.iter_mut().enumerate() {
-                    let told = self.tickets.iter().filter(|ticket| ticket.lane == lane && ticket.told);
+                for (timeline, model) in self.model.iter_mut().enumerate() {
+                    let told =
+                        self.tickets.iter().filter(|ticket| ticket.timeline == timeline && ticket.told);
                     let highest = told.filter_map(|ticket| ticket.value).max().unwrap_or(0);
                     model.reached = model.next - 1;
-                    self.known[lane] = self.known[lane].max(highest);
+                    self.known[timeline] = self.known[timeline].max(highest);
                 }
             }
             _ => {
                 let reached: Vec<u64> = self.model.iter().map(|model| model.reached).collect();
                 let mut asked = [false; 4];
                 self.clock
-                    .poll(|lane| {
-                        asked[lane.index()] = true;
-                        Ok::<u64, ()>(reached[lane.index()])
+                    .poll(|timeline| {
+                        asked[timeline.index()] = true;
+                        Ok::<u64, ()>(reached[timeline.index()])
                     })
                     .unwrap();
-                for (lane, asked) in asked.into_iter().enumerate() {
+                for (timeline, asked) in asked.into_iter().enumerate() {
                     let in_flight = (0..self.tickets.len()).any(|at| {
-                        self.tickets[at].lane == lane && self.tickets[at].told && !self.is_done(at)
+                        self.tickets[at].timeline == timeline && self.tickets[at].told && !self.is_done(at)
                     });
-                    assert_eq!(asked, in_flight, "lane {lane}");
+                    assert_eq!(asked, in_flight, "timeline {timeline}");
                     if asked {
-                        self.known[lane] = self.known[lane].max(reached[lane]);
+                        self.known[timeline] = self.known[timeline].max(reached[timeline]);
                     }
                 }
             }
@@ -196,9 +198,10 @@ impl Model {
             let ticket = self.tickets[at].ticket;
             assert_eq!(self.clock.is_done(ticket), self.is_done(at), "{ticket:?}");
         }
-        for (lane, &id) in self.lanes.iter().enumerate() {
-            let in_flight = (0..self.tickets.len())
-                .filter(|&at| self.tickets[at].lane == lane && self.tickets[at].told && !self.is_done(at));
+        for (timeline, &id) in self.timelines.iter().enumerate() {
+            let in_flight = (0..self.tickets.len()).filter(|&at| {
+                self.tickets[at].timeline == timeline && self.tickets[at].told && !self.is_done(at)
+            });
             let oldest = in_flight.map(|at| (self.tickets[at].value.unwrap(), self.tickets[at].ticket)).min();
             assert_eq!(self.clock.oldest_pending(id), oldest.map(|(value, ticket)| (ticket, value)));
         }
@@ -244,18 +247,18 @@ fn nothing_is_done_early_and_nothing_waits_for_ever() {
                 model.tickets[at].discarded = true;
             }
         }
-        for lane in 0..model.lanes.len() {
-            while let Some((at, _)) = model.model[lane].untold.pop() {
+        for timeline in 0..model.timelines.len() {
+            while let Some((at, _)) = model.model[timeline].untold.pop() {
                 model.tell(at);
             }
-            let value = model.model[lane].next;
-            model.clock.completed(model.lanes[lane], value);
-            model.known[lane] = value;
+            let value = model.model[timeline].next;
+            model.clock.completed(model.timelines[timeline], value);
+            model.known[timeline] = value;
         }
         model.check();
         assert!((0..model.tickets.len()).all(|at| model.is_done(at)));
         model.queue.collect(&model.clock, drop).unwrap();
         assert!(model.queue.is_empty());
-        assert!(model.lanes.iter().all(|&lane| model.clock.oldest_pending(lane).is_none()));
+        assert!(model.timelines.iter().all(|&timeline| model.clock.oldest_pending(timeline).is_none()));
     }
 }

@@ -9,8 +9,8 @@ use crate::retire::{DiscardError, MixedClocks, OtherClock, ReserveError, Retire,
 #[test]
 fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
     let clock = Clock::new();
-    let lanes = [clock.add_lane().unwrap(), clock.add_lane().unwrap()];
-    let tickets: Vec<_> = (0..6).map(|at| clock.open(lanes[at % 2])).collect();
+    let timelines = [clock.add_timeline().unwrap(), clock.add_timeline().unwrap()];
+    let tickets: Vec<_> = (0..6).map(|at| clock.open(timelines[at % 2])).collect();
     let mut queue = Retire::new();
     for (turn, at) in [5, 0, 3, 1, 4, 2, 3, 0, 5].into_iter().enumerate() {
         queue.push(tickets[at], (at, turn));
@@ -31,9 +31,9 @@ fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
 #[test]
 fn no_item_waits_for_an_unrelated_one() {
     let clock = Clock::new();
-    let lanes = [(); 3].map(|()| clock.add_lane().unwrap());
+    let timelines = [(); 3].map(|()| clock.add_timeline().unwrap());
     let mut queue = Retire::new();
-    let tickets = lanes.map(|lane| clock.open(lane));
+    let tickets = timelines.map(|timeline| clock.open(timeline));
     for round in 0..10 {
         for (at, &ticket) in tickets.iter().enumerate() {
             queue.push(ticket, (at, round));
@@ -49,15 +49,15 @@ fn no_item_waits_for_an_unrelated_one() {
 
 #[test]
 fn a_visitor_that_panics_loses_nothing_that_was_not_handed_out() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::new();
-    let (done, open) = (clock.open(lane), clock.open(lane));
+    let (done, open) = (clock.open(timeline), clock.open(timeline));
     for item in 0..5 {
         queue.push(done, item);
     }
     queue.push(open, 99);
     clock.submit(done, 1).unwrap();
-    clock.completed(lane, 1);
+    clock.completed(timeline, 1);
     let mut out = Vec::new();
     let result = catch_unwind(AssertUnwindSafe(|| {
         queue.collect(&clock, |item| {
@@ -77,9 +77,9 @@ fn a_visitor_that_panics_loses_nothing_that_was_not_handed_out() {
 
 #[test]
 fn a_drain_takes_everything_and_one_that_stops_half_way_frees_nothing_early() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::new();
-    let (first, second) = (clock.open(lane), clock.open(lane));
+    let (first, second) = (clock.open(timeline), clock.open(timeline));
     for item in 0..3 {
         queue.push(first, item);
         queue.push(second, item + 10);
@@ -94,10 +94,10 @@ fn a_drain_takes_everything_and_one_that_stops_half_way_frees_nothing_early() {
 
 #[test]
 fn items_of_another_clock_stay_and_are_an_error_that_names_them() {
-    let (clock, lane) = clock_with_lane();
-    let (other, other_lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
+    let (other, other_timeline) = clock_with_timeline();
     let mut queue = Retire::new();
-    let (own, foreign) = (clock.open(lane), other.open(other_lane));
+    let (own, foreign) = (clock.open(timeline), other.open(other_timeline));
     queue.push(own, "own");
     assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
     queue.push(foreign, "foreign");
@@ -115,12 +115,12 @@ fn items_of_another_clock_stay_and_are_an_error_that_names_them() {
 #[test]
 fn tickets_of_a_clock_whose_number_repeats_are_foreign_where_that_can_be_known() {
     let [first, second] = [(); 2].map(|()| Clock::with_id(7));
-    let (first_lane, second_lane) = (first.add_lane().unwrap(), second.add_lane().unwrap());
-    assert_eq!(first_lane, second_lane, "the number repeats");
-    let [_, _, ticket] = [(); 3].map(|()| first.open(first_lane));
+    let (first_timeline, second_timeline) = (first.add_timeline().unwrap(), second.add_timeline().unwrap());
+    assert_eq!(first_timeline, second_timeline, "the number repeats");
+    let [_, _, ticket] = [(); 3].map(|()| first.open(first_timeline));
     // The second clock has issued neither this serial nor this timeline.
-    let other_lane = first.open(first.add_lane().unwrap());
-    for foreign in [ticket, other_lane] {
+    let other_timeline = first.open(first.add_timeline().unwrap());
+    for foreign in [ticket, other_timeline] {
         assert!(!second.is_done(foreign));
         assert_eq!(second.submit(foreign, 1), Err(SubmitError::OtherClock { ticket: foreign }));
         assert_eq!(second.discard(foreign), Err(DiscardError::OtherClock { ticket: foreign }));
@@ -132,17 +132,17 @@ fn tickets_of_a_clock_whose_number_repeats_are_foreign_where_that_can_be_known()
     }
     second.shutdown();
     assert!(!second.is_done(ticket), "nor does the end of the one clock end the other's recordings");
-    let own = second.open(second_lane);
-    assert!(second.is_done(own) && !second.is_done(other_lane));
+    let own = second.open(second_timeline);
+    assert!(second.is_done(own) && !second.is_done(other_timeline));
     second.validate();
 }
 
 #[test]
 fn room_for_more_than_there_can_be_is_refused_and_changes_nothing() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::<[u64; 1 << 20]>::new();
     let mut small = Retire::new();
-    small.push(clock.open(lane), ());
+    small.push(clock.open(timeline), ());
     for additional in [usize::MAX, 0xffff_ffff] {
         assert_eq!(small.reserve(additional), Err(ReserveError::TooMany { additional, waiting: 1 }));
     }
@@ -156,24 +156,24 @@ fn room_for_more_than_there_can_be_is_refused_and_changes_nothing() {
 
 #[test]
 fn what_is_handed_out_is_let_go_of_and_a_dropped_queue_drops_its_items() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let item = Rc::new(());
     let mut queue = Retire::new();
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     queue.push(ticket, Rc::clone(&item));
     clock.discard(ticket).unwrap();
     queue.collect(&clock, drop).unwrap();
     assert_eq!(Rc::strong_count(&item), 1);
-    queue.push(clock.open(lane), Rc::clone(&item));
+    queue.push(clock.open(timeline), Rc::clone(&item));
     drop(queue);
     assert_eq!(Rc::strong_count(&item), 1);
 }
 
 #[test]
 fn the_visitor_may_call_the_clock() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::new();
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     queue.push(ticket, ());
     clock.discard(ticket).unwrap();
     assert_eq!(queue.collect(&clock, |()| assert!(clock.is_done(ticket))).unwrap(), 1);
@@ -181,11 +181,11 @@ fn the_visitor_may_call_the_clock() {
 
 #[test]
 fn nodes_are_used_again() {
-    let (clock, lane) = clock_with_lane();
+    let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::new();
     queue.reserve(40).unwrap();
     for slot in (0..1_000).map(|frame| frame % 3) {
-        let ticket = clock.begin_frame(lane, slot);
+        let ticket = clock.begin_frame(timeline, slot);
         queue.collect(&clock, drop).unwrap();
         for _ in 0..10 {
             queue.push(ticket, slot);

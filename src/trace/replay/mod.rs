@@ -80,7 +80,7 @@ pub struct ReplayedPool {
 ///   contains no other failed calls.
 /// - **Allocations that fail only in the replay** are counted, and all later calls for them are skipped.
 /// - **Several threads** used several shards of a vector. The single thread of a replay uses one. Calls of
-///   `settle_in_pool` and `settle_in_memory_type` are skipped, unless the recording has one thread.
+///   `attach_to_pool` and `attach_to_memory_type` are skipped, unless the recording has one thread.
 /// - **Defragmentation** plans again, without the recorded time limit and without the callback. Each pass resolves as
 ///   many moves as the recorded one. A move gets the recorded outcome, or is rolled back if the recording did not plan
 ///   it.

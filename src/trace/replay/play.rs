@@ -76,7 +76,7 @@ impl Replay<'_> {
             }
             Event::SettleInMemoryType { memory_type } => {
                 if self.is_single {
-                    self.allocator.settle_in_memory_type(self.translation.one(*memory_type));
+                    self.allocator.attach_to_memory_type(self.translation.one(*memory_type));
                 }
             }
             Event::BeginDefragmentation(begin) => self.begin_defragmentation(begin),

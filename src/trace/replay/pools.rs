@@ -74,8 +74,8 @@ impl Replay<'_> {
             _ => {
                 // With several threads, each of these calls attached its own thread to a shard.
                 if self.is_single {
-                    let settled = allocator.settle_in_pool(pool);
-                    debug_assert!(settled.is_ok());
+                    let attached = allocator.attach_to_pool(pool);
+                    debug_assert!(attached.is_ok());
                 }
                 return self.look();
             }

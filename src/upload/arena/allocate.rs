@@ -137,13 +137,13 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// // SAFETY: the usages need nothing enabled, and the clock says the truth.
     /// let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;
     /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
+    /// # let timeline = clock.add_timeline()?;
     /// let wait = |ticket: Ticket| {
     ///     // vkWaitSemaphores goes here.
-    ///     clock.completed(ticket.lane(), 1);
+    ///     clock.completed(ticket.timeline(), 1);
     ///     Ok::<(), ash::vk::Result>(())
     /// };
-    /// let ticket = clock.open(lane);
+    /// let ticket = clock.open(timeline);
     /// uploads.write(&[1; 4096], 1)?;
     /// uploads.flush(ticket)?;
     /// clock.submit(ticket, 1)?;

@@ -64,11 +64,11 @@ const NO_PAGE: PageId = PageId::MAX;
 /// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
 /// let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
 /// let clock = Clock::new();
-/// let lane = clock.add_lane()?;
+/// let timeline = clock.add_timeline()?;
 ///
 /// for frame in 0..10_u32 {
 ///     // vkWaitForFences for the slot's fence goes here.
-///     let ticket = clock.begin_frame(lane, frame % 2);
+///     let ticket = clock.begin_frame(timeline, frame % 2);
 ///     arena.collect(&clock)?;
 ///     let camera = arena.write_value(&[[0.0_f32; 4]; 4], arena.alignments().uniform)?;
 ///     let corners = arena.write_slice(&[[0.0_f32; 3]; 300], 4)?;

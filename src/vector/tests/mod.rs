@@ -222,13 +222,13 @@ fn counts_are_divided_as_ranges_are() {
 fn what_waits_for_a_ticket_comes_back_when_it_is_done() {
     let (desk, mut vector) = vector(Policy::default());
     let clock = crate::retire::Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let (kept, first) = (vector.allocate(&units(8)).unwrap(), vector.allocate(&units(8)).unwrap());
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     vector.retire(ticket, first).unwrap();
     assert_eq!((vector.collect(&clock), vector.statistics().waiting), (Ok(0), 1));
     clock.submit(ticket, 1).unwrap();
-    clock.completed(lane, 1);
+    clock.completed(timeline, 1);
     assert_eq!((vector.collect(&clock), vector.statistics().waiting), (Ok(1), 0));
     assert_eq!(desk.items(), 1);
     vector.free(kept).unwrap();
@@ -250,7 +250,7 @@ fn foreign_and_stale_handles_come_back() {
     let refused = one.free(granted).unwrap_err();
     assert_eq!(refused.reason, HandleError::Stale);
     let clock = crate::retire::Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     assert_eq!(one.retire(ticket, refused.granted).unwrap_err().reason, HandleError::Stale);
     one.free(again).unwrap();
     one.validate();

@@ -21,7 +21,7 @@ fn a_panic_leaves_whole_books() {
         };
         let (desk, mut vector) = growing(Growth { first: 16, preferred: 64 }, policy);
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let mut held = Vec::new();
         let mut submitted = 0;
         // Blocks to be destroyed together with one whose destruction panicked.
@@ -42,11 +42,11 @@ fn a_panic_leaves_whole_books() {
                     vector.collect(&clock).unwrap();
                 }
                 (4..=6, Some(at)) => {
-                    let ticket = clock.open(lane);
+                    let ticket = clock.open(timeline);
                     vector.retire(ticket, held.swap_remove(at)).unwrap();
                     submitted += 1;
                     clock.submit(ticket, submitted).unwrap();
-                    clock.completed(lane, submitted);
+                    clock.completed(timeline, submitted);
                 }
                 (7, Some(at)) => {
                     let region: &GrantOf<Numbers, Tlsf> = &held[at];
@@ -89,14 +89,14 @@ fn a_panic_leaves_whole_books() {
 fn a_collection_goes_on_after_a_panic() {
     let (desk, mut vector) = vector(Policy::default());
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    let ticket = clock.open(lane);
+    let timeline = clock.add_timeline().unwrap();
+    let ticket = clock.open(timeline);
     for _ in 0..3 {
         let granted = vector.allocate(&units(8)).unwrap();
         vector.retire(ticket, granted).unwrap();
     }
     clock.submit(ticket, 1).unwrap();
-    clock.completed(lane, 1);
+    clock.completed(timeline, 1);
     desk.panics.set(Some("release"));
     assert!(catch_unwind(AssertUnwindSafe(|| vector.collect(&clock))).is_err());
     vector.validate();

@@ -21,7 +21,7 @@ fn play<M: RangeMetadata>(seed: u64, engine: M) {
     let numbers = Numbers { desk: Rc::clone(&desk), growth };
     let mut vector = BlockVector::new(numbers, engine, policy).unwrap();
     let (clock, mut value) = (Clock::new(), 0);
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     let mut live: Vec<GrantOf<Numbers, M>> = Vec::new();
     let mut waiting = 0_u64;
     for _ in 0..300 {
@@ -57,13 +57,13 @@ fn play<M: RangeMetadata>(seed: u64, engine: M) {
             9..=14 if !live.is_empty() => vector.free(live.swap_remove(random.usize(0..live.len()))).unwrap(),
             15 | 16 if !live.is_empty() => {
                 value += 1;
-                let ticket = clock.open(lane);
+                let ticket = clock.open(timeline);
                 vector.retire(ticket, live.swap_remove(random.usize(0..live.len()))).unwrap();
                 waiting += 1;
                 clock.submit(ticket, value).unwrap();
             }
             17 => {
-                clock.completed(lane, value);
+                clock.completed(timeline, value);
                 assert_eq!(vector.collect(&clock).unwrap(), usize::try_from(waiting).unwrap());
                 waiting = 0;
             }
@@ -95,7 +95,7 @@ fn play<M: RangeMetadata>(seed: u64, engine: M) {
         }
     }
     live.into_iter().for_each(|granted| vector.free(granted).unwrap());
-    clock.completed(lane, value);
+    clock.completed(timeline, value);
     vector.collect(&clock).unwrap();
     vector.trim();
     vector.validate();

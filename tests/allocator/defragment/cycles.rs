@@ -22,7 +22,7 @@ const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 
 struct Stage {
-    rig: Held<Rig>,
+    fixture: Held<Fixture>,
     staging: (vk::Buffer, Allocation),
     readback: (vk::Buffer, Allocation),
     items: Vec<Item>,
@@ -44,22 +44,23 @@ fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
 impl Stage {
     fn new(profile: &'static sublet::sim::profiles::Profile, seed: u64) -> Self {
         let options = Options { large_block: 512 * KIB, ..Options::default() };
-        let rig = Rig::with(sublet::sim::Gpu::new(profile), &options);
+        let fixture = Fixture::with(sublet::sim::Gpu::new(profile), &options);
         // Dedicated, so that it is in none of the defragmented blocks.
         let window = |flags| {
             let flags = flags | Flags::DEDICATED_MEMORY | Flags::MAPPED;
-            rig.buffer(MOST, COPIED, &with_flags(MemoryUsage::Auto, flags)).unwrap()
+            fixture.buffer(MOST, COPIED, &with_flags(MemoryUsage::Auto, flags)).unwrap()
         };
         let staging = window(Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
         let readback = window(Flags::HOST_ACCESS_RANDOM);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         // SAFETY: the create-info is valid.
         let memory_type =
-            unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&buffer_info(64), &auto) }.unwrap();
+            unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&buffer_info(64), &auto) }
+                .unwrap();
         let info = PoolCreateInfo { block_size: 256 * KIB, ..PoolCreateInfo::new(memory_type) };
-        let pool = rig.pool(&info).unwrap();
+        let pool = fixture.pool(&info).unwrap();
         Self {
-            rig,
+            fixture,
             staging,
             readback,
             items: Vec::new(),
@@ -80,16 +81,17 @@ impl Stage {
         let pool = (random.below(3) == 0).then_some(&self.pool);
         let info =
             AllocationCreateInfo { pool, min_alignment: 1 << random.below(9), ..with_flags(usage, flags) };
-        let rig = &self.rig;
+        let fixture = &self.fixture;
         if random.below(4) == 0 && pool.is_none() {
             let side = random.pick(&[8, 16, 40, 64]);
-            let Ok((image, allocation)) = rig.image(&image_info(side), &with_flags(usage, Flags::empty()))
+            let Ok((image, allocation)) =
+                fixture.image(&image_info(side), &with_flags(usage, Flags::empty()))
             else {
                 return;
             };
             let size = u64::from(side * side * 4);
-            rig.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
-            submit(rig, |device, commands| {
+            fixture.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
+            submit(fixture, |device, commands| {
                 barrier(device, commands, image, vk::ImageLayout::UNDEFINED, TARGET);
                 // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
@@ -102,10 +104,10 @@ impl Stage {
         }
         let size = random.size(15);
         // SAFETY: the create-info is valid.
-        let made = unsafe { rig.allocator.create_buffer(&buffer_info(size), &info) };
+        let made = unsafe { fixture.allocator.create_buffer(&buffer_info(size), &info) };
         let Ok((buffer, allocation)) = made else { return };
-        rig.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
-        submit(rig, |device, commands| {
+        fixture.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
+        submit(fixture, |device, commands| {
             let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size };
             // SAFETY: both buffers are bound and have at least `size` bytes.
             unsafe { device.cmd_copy_buffer(commands, self.staging.0, buffer, &[region]) };
@@ -116,14 +118,14 @@ impl Stage {
     fn destroy(&mut self, at: usize) {
         let Item { kind, allocation, .. } = self.items.swap_remove(at);
         match kind {
-            Kind::Buffer(buffer) => self.rig.destroy_buffer((buffer, allocation)),
-            Kind::Image(image, _) => self.rig.destroy_image((image, allocation)),
+            Kind::Buffer(buffer) => self.fixture.destroy_buffer((buffer, allocation)),
+            Kind::Image(image, _) => self.fixture.destroy_image((image, allocation)),
         }
     }
 
     fn compare(&mut self, at: usize) {
         let Item { kind, seed, size, allocation } = &self.items[at];
-        submit(&self.rig, |device, commands| match *kind {
+        submit(&self.fixture, |device, commands| match *kind {
             Kind::Buffer(buffer) => {
                 let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: *size };
                 // SAFETY: both buffers are bound and have at least `size` bytes.
@@ -137,10 +139,10 @@ impl Stage {
             }
         });
         let mut seen = vec![0; *size as usize];
-        self.rig.allocator.copy_from_allocation(&self.readback.1, 0, &mut seen).unwrap();
+        self.fixture.allocator.copy_from_allocation(&self.readback.1, 0, &mut seen).unwrap();
         assert!(seen == bytes(*seed, *size), "{allocation:?} has lost its bytes");
         if let (Kind::Buffer(_), Some(pointer)) = (kind, allocation.mapped_pointer()) {
-            let info = self.rig.allocator.allocation_info(allocation).unwrap();
+            let info = self.fixture.allocator.allocation_info(allocation).unwrap();
             assert_eq!(info.mapped_pointer, Some(pointer));
         }
     }
@@ -168,7 +170,7 @@ impl Stage {
             max_allocations_per_pass: self.random.pick(&[0, 0, 5]),
             ..Default::default()
         };
-        let allocator = &self.rig.allocator;
+        let allocator = &self.fixture.allocator;
         let mut defragmentation = allocator.begin_defragmentation(&info).unwrap();
         let mut passes = 0;
         while let Some(pass) = defragmentation.begin_pass() {
@@ -198,23 +200,23 @@ impl Stage {
                     }
                 }
             }
-            submit(&self.rig, |device, commands| {
+            submit(&self.fixture, |device, commands| {
                 copied.iter().for_each(|(at, _, new)| copy(device, commands, &self.items[*at], new));
             });
             for (at, moved, new) in copied {
                 let item = &mut self.items[at];
                 match std::mem::replace(&mut item.kind, new) {
                     // SAFETY: the device is idle.
-                    Kind::Buffer(buffer) => unsafe { self.rig.gpu.device().destroy_buffer(buffer, None) },
+                    Kind::Buffer(buffer) => unsafe { self.fixture.gpu.device().destroy_buffer(buffer, None) },
                     // SAFETY: as above.
-                    Kind::Image(image, _) => unsafe { self.rig.gpu.device().destroy_image(image, None) },
+                    Kind::Image(image, _) => unsafe { self.fixture.gpu.device().destroy_image(image, None) },
                 }
                 complete(moved, &mut item.allocation);
                 self.moved += 1;
             }
         }
         drop(defragmentation);
-        self.rig.validate();
+        self.fixture.validate();
     }
 }
 
@@ -259,42 +261,42 @@ fn nothing_loses_its_bytes() {
             stage.destroy(0);
         }
         assert!(stage.moved > 4 * each, "{} moves in {each} cycles", stage.moved);
-        let Stage { rig, staging, readback, pool, .. } = stage;
-        rig.destroy_buffer(staging);
-        rig.destroy_buffer(readback);
-        rig.destroy_pool(pool);
+        let Stage { fixture, staging, readback, pool, .. } = stage;
+        fixture.destroy_buffer(staging);
+        fixture.destroy_buffer(readback);
+        fixture.destroy_pool(pool);
     });
 }
 
 /// The end of a pass reclaims the empty leased ranges of idle threads, and frees the block that only they kept.
 #[test]
 fn a_pass_ends_with_what_idle_threads_hold() {
-    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let fixture = Fixture::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = PoolCreateInfo { block_size: 32 * MIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) };
-    let pool = rig.pool(&info).unwrap();
+    let pool = fixture.pool(&info).unwrap();
     let in_pool = AllocationCreateInfo::in_pool(&pool);
-    let large = rig.memory(20 * MIB, 256, &in_pool).unwrap();
-    let rest = rig.memory(12 * MIB, 256, &in_pool).unwrap();
-    let blocks = || rig.allocator.pool_statistics(&pool).unwrap().block_count;
+    let large = fixture.memory(20 * MIB, 256, &in_pool).unwrap();
+    let rest = fixture.memory(12 * MIB, 256, &in_pool).unwrap();
+    let blocks = || fixture.allocator.pool_statistics(&pool).unwrap().block_count;
     let small = std::thread::scope(|scope| {
         let (allocated, receiver) = std::sync::mpsc::channel();
         // The thread idles until this end is dropped. If it ended earlier, it would hold no leased range.
         let (_idle, end) = std::sync::mpsc::channel::<()>();
-        let (rig, pool, in_pool) = (&rig, &pool, &in_pool);
+        let (fixture, pool, in_pool) = (&fixture, &pool, &in_pool);
         scope.spawn(move || {
-            assert!(rig.allocator.settle_in_pool(pool).unwrap());
+            assert!(fixture.allocator.attach_to_pool(pool).unwrap());
             // The first allocation creates the block. The second is in a range of it that the thread leases.
-            let first = rig.memory(64 * KIB, 256, in_pool).unwrap();
-            let second = rig.memory(64 * KIB, 256, in_pool).unwrap();
-            rig.free(first);
+            let first = fixture.memory(64 * KIB, 256, in_pool).unwrap();
+            let second = fixture.memory(64 * KIB, 256, in_pool).unwrap();
+            fixture.free(first);
             allocated.send(second).unwrap();
             assert!(end.recv().is_err());
         });
         let mut small = receiver.recv().unwrap();
         assert_eq!(blocks(), 2);
-        rig.free(rest);
+        fixture.free(rest);
         let info = DefragmentationInfo { pools: &[pool], ..DefragmentationInfo::default() };
-        let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+        let mut defragmentation = fixture.allocator.begin_defragmentation(&info).unwrap();
         let pass = defragmentation.begin_pass().unwrap();
         assert_eq!(pass.moves().len(), 1);
         for moved in pass {
@@ -306,6 +308,6 @@ fn a_pass_ends_with_what_idle_threads_hold() {
         assert_eq!((blocks(), statistics.blocks_freed, statistics.bytes_freed), (1, 1, 32 * MIB));
         small
     });
-    rig.free_all([large, small]);
-    rig.destroy_pool(pool);
+    fixture.free_all([large, small]);
+    fixture.destroy_pool(pool);
 }

@@ -44,13 +44,13 @@ fn run(
 }
 
 /// Creates a pool with four blocks of 1 MiB, each a quarter used.
-fn sparse_pool(rig: &Rig, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
+fn sparse_pool(fixture: &Fixture, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
     let flags_of_pool = PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY;
     let info = PoolCreateInfo { block_size: MIB, flags: flags_of_pool, ..PoolCreateInfo::new(memory_type) };
-    let pool = rig.pool(&info).unwrap();
+    let pool = fixture.pool(&info).unwrap();
     let asked = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
-    let all: Vec<_> = (0..64).map(|_| rig.memory(64 * KIB, 256, &asked).unwrap()).collect();
+    let all: Vec<_> = (0..64).map(|_| fixture.memory(64 * KIB, 256, &asked).unwrap()).collect();
     let (held, freed): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(at, _)| at % 4 == 1);
-    rig.free_all(freed.into_iter().map(|(_, allocation)| allocation));
+    fixture.free_all(freed.into_iter().map(|(_, allocation)| allocation));
     (pool, held.into_iter().map(|(_, allocation)| allocation).collect())
 }

@@ -11,37 +11,38 @@ use sublet::retire::Clock;
 
 use super::{ADD, Data, NUMBERS, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
 use crate::support::{Compute, compile};
-use crate::{Bench, on_each_device};
+use crate::{Fixture, on_each_device};
 
 const TASKS: u32 = 30;
 
-fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCreateFlags) {
-    simulate_add(bench.context);
-    let mut data = Data::new(bench, TASKS);
+fn run(fixture: &Fixture<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCreateFlags) {
+    simulate_add(fixture.context);
+    let mut data = Data::new(fixture, TASKS);
     for task in 0..TASKS {
         data.set_task(task, [task + 5, 0, 0, 0]);
     }
-    let info = DescriptorDeviceCreateInfo { model, ..bench.context.descriptor_info() };
+    let info = DescriptorDeviceCreateInfo { model, ..fixture.context.descriptor_info() };
     // SAFETY: the context created instance and device as its info states, and outlives the objects created from the
     // value.
     let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
-    let set = add_layout(bench.context, flags);
+    let set = add_layout(fixture.context, flags);
     let pipeline = match model {
         BindingModel::Buffer => vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
         _ => vk::PipelineCreateFlags::empty(),
     };
     let compute =
-        Compute::from_spirv(bench.context, &compile(ADD).unwrap(), &[set.handle()], pipeline).unwrap();
+        Compute::from_spirv(fixture.context, &compile(ADD).unwrap(), &[set.handle()], pipeline).unwrap();
     // SAFETY: the pipeline layout was created from this set layout, and both outlive the value.
     let layout =
         unsafe { PipelineLayoutInfo::new(&device, compute.layout, std::slice::from_ref(&set), &[]) }.unwrap();
     // SAFETY: the allocator belongs to the device, and each commit is used by the recording whose ticket is flushed
     // next.
-    let mut binder = unsafe { Binder::new(&device, bench.allocator, &BinderCreateInfo::default()) }.unwrap();
+    let mut binder =
+        unsafe { Binder::new(&device, fixture.allocator, &BinderCreateInfo::default()) }.unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     for frame in 0..8 {
-        let ticket = clock.begin_frame(lane, frame % 2);
+        let ticket = clock.begin_frame(timeline, frame % 2);
         binder.collect(&clock).unwrap();
         let mut flushed = Ok(());
         let record = |vulkan: &ash::Device, commands: vk::CommandBuffer| {
@@ -62,7 +63,7 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
             show_to_host(vulkan, commands);
             flushed = binder.flush(ticket);
         };
-        bench.context.submit(record).unwrap();
+        fixture.context.submit(record).unwrap();
         flushed.unwrap();
         clock.end_frame(ticket).unwrap();
         for task in 0..TASKS {
@@ -74,54 +75,54 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
     unsafe { binder.destroy() };
     drop(layout);
     drop(compute);
-    destroy_layout(bench.context, &set);
+    destroy_layout(fixture.context, &set);
     data.destroy();
 }
 
 #[test]
 fn what_is_staged_is_bound_as_sets() {
-    on_each_device(|bench| {
-        if bench.descriptor_device().features().contains(DescriptorFeatures::MAINTENANCE1) {
-            run(bench, BindingModel::Sets, vk::DescriptorSetLayoutCreateFlags::empty());
+    on_each_device(|fixture| {
+        if fixture.descriptor_device().features().contains(DescriptorFeatures::MAINTENANCE1) {
+            run(fixture, BindingModel::Sets, vk::DescriptorSetLayoutCreateFlags::empty());
         } else {
-            println!("{}: skipped, Vulkan 1.0 without VK_KHR_maintenance1", bench.context.device_name());
+            println!("{}: skipped, Vulkan 1.0 without VK_KHR_maintenance1", fixture.context.device_name());
         }
     });
 }
 
 #[test]
 fn what_is_staged_is_pushed() {
-    on_each_device(|bench| {
-        if bench.descriptor_features().contains(DescriptorFeatures::PUSH_DESCRIPTOR) {
-            run(bench, BindingModel::Sets, vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR);
+    on_each_device(|fixture| {
+        if fixture.descriptor_features().contains(DescriptorFeatures::PUSH_DESCRIPTOR) {
+            run(fixture, BindingModel::Sets, vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR);
         } else {
-            println!("{}: skipped, no push descriptors", bench.context.device_name());
+            println!("{}: skipped, no push descriptors", fixture.context.device_name());
         }
     });
 }
 
 #[test]
 fn what_is_staged_is_bound_in_descriptor_buffers() {
-    on_each_device(|bench| {
-        if bench.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
-            run(bench, BindingModel::Buffer, vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT);
+    on_each_device(|fixture| {
+        if fixture.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
+            run(fixture, BindingModel::Buffer, vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT);
         } else {
-            println!("{}: skipped, no descriptor buffers", bench.context.device_name());
+            println!("{}: skipped, no descriptor buffers", fixture.context.device_name());
         }
     });
 }
 
 #[test]
 fn what_is_staged_is_pushed_beside_descriptor_buffers() {
-    on_each_device(|bench| {
+    on_each_device(|fixture| {
         let wanted =
             DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS | DescriptorFeatures::PUSH_DESCRIPTOR;
-        if bench.descriptor_features().contains(wanted | DescriptorFeatures::DESCRIPTOR_BUFFER) {
+        if fixture.descriptor_features().contains(wanted | DescriptorFeatures::DESCRIPTOR_BUFFER) {
             let flags = vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT
                 | vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
-            run(bench, BindingModel::Buffer, flags);
+            run(fixture, BindingModel::Buffer, flags);
         } else {
-            println!("{}: skipped, no push descriptors in descriptor buffers", bench.context.device_name());
+            println!("{}: skipped, no push descriptors in descriptor buffers", fixture.context.device_name());
         }
     });
 }
@@ -142,13 +143,13 @@ fn main(@builtin(local_invocation_index) at: u32) {
 
 /// Runs with a heap of storage buffers, and with the function that stages it.
 fn beside_heap<S: HeapStore>(
-    bench: &Bench<'_>,
+    fixture: &Fixture<'_>,
     device: &DescriptorDevice,
     heap: &DescriptorHeap<S>,
     heap_layout: &SetLayout,
     stage: impl Fn(&mut Binder<&Allocator>),
 ) {
-    if let Some(gpu) = bench.context.gpu() {
+    if let Some(gpu) = fixture.context.gpu() {
         gpu.set_kernel("main", |kernel| {
             let task = kernel.buffer(0, 0, 0);
             let [add, source] = [0, 4].map(|offset| task.read_u32(offset));
@@ -159,7 +160,7 @@ fn beside_heap<S: HeapStore>(
         });
     }
     let in_buffers = device.model() == BindingModel::Buffer;
-    let mut data = Data::new(bench, 8);
+    let mut data = Data::new(fixture, 8);
     let range = heap.allocate(8).unwrap();
     for array in 0..8 {
         // SAFETY: the buffer is live, and no shader reads newly allocated slots.
@@ -171,7 +172,7 @@ fn beside_heap<S: HeapStore>(
     } else {
         vk::DescriptorSetLayoutCreateFlags::empty()
     };
-    let set = add_layout(bench.context, flags);
+    let set = add_layout(fixture.context, flags);
     let pipeline = if in_buffers {
         vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT
     } else {
@@ -179,17 +180,17 @@ fn beside_heap<S: HeapStore>(
     };
     let code = compile(ADD_FROM_HEAP).unwrap();
     let handles = [set.handle(), heap_layout.handle()];
-    let compute = Compute::from_spirv(bench.context, &code, &handles, pipeline).unwrap();
+    let compute = Compute::from_spirv(fixture.context, &code, &handles, pipeline).unwrap();
     let layouts = [set.clone(), heap_layout.clone()];
     // SAFETY: the pipeline layout was created from these two, and all of them outlive the value.
     let layout = unsafe { PipelineLayoutInfo::new(device, compute.layout, &layouts, &[]) }.unwrap();
     // SAFETY: the allocator belongs to the device, and each commit is used by the recording whose ticket is flushed
     // next.
-    let mut binder = unsafe { Binder::new(device, bench.allocator, &BinderCreateInfo::default()) }.unwrap();
+    let mut binder = unsafe { Binder::new(device, fixture.allocator, &BinderCreateInfo::default()) }.unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     for frame in 0..3 {
-        let ticket = clock.begin_frame(lane, frame % 2);
+        let ticket = clock.begin_frame(timeline, frame % 2);
         binder.collect(&clock).unwrap();
         let mut flushed = Ok(());
         let record = |vulkan: &ash::Device, commands: vk::CommandBuffer| {
@@ -209,7 +210,7 @@ fn beside_heap<S: HeapStore>(
             show_to_host(vulkan, commands);
             flushed = binder.flush(ticket);
         };
-        bench.context.submit(record).unwrap();
+        fixture.context.submit(record).unwrap();
         flushed.unwrap();
         clock.end_frame(ticket).unwrap();
         for task in 0..8 {
@@ -220,7 +221,7 @@ fn beside_heap<S: HeapStore>(
     unsafe { binder.destroy() };
     drop(layout);
     drop(compute);
-    destroy_layout(bench.context, &set);
+    destroy_layout(fixture.context, &set);
     data.destroy();
 }
 
@@ -234,8 +235,8 @@ fn heap_info() -> HeapCreateInfo<'static> {
     }
 }
 
-fn device_with(bench: &Bench<'_>, model: BindingModel) -> DescriptorDevice {
-    let info = DescriptorDeviceCreateInfo { model, ..bench.context.descriptor_info() };
+fn device_with(fixture: &Fixture<'_>, model: BindingModel) -> DescriptorDevice {
+    let info = DescriptorDeviceCreateInfo { model, ..fixture.context.descriptor_info() };
     // SAFETY: the context created instance and device as its info states, and outlives the objects created from the
     // value.
     unsafe { DescriptorDevice::new(&info) }.unwrap()
@@ -243,21 +244,21 @@ fn device_with(bench: &Bench<'_>, model: BindingModel) -> DescriptorDevice {
 
 #[test]
 fn a_heap_on_one_set_is_bound_beside_what_is_staged() {
-    on_each_device(|bench| {
-        let device = device_with(bench, BindingModel::Sets);
+    on_each_device(|fixture| {
+        let device = device_with(fixture, BindingModel::Sets);
         match SetStore::new(&device, &heap_info()) {
             Ok(store) => {
                 let heap = DescriptorHeap::new(store);
                 let set = heap.store().set();
                 let layout = heap.store().set_layout();
-                beside_heap(bench, &device, &heap, &layout, |binder| {
+                beside_heap(fixture, &device, &heap, &layout, |binder| {
                     binder.stage_set(BindPoint::Compute, 1, set).unwrap();
                 });
                 // SAFETY: all submissions were waited for.
                 unsafe { heap.into_store().destroy() };
             }
             Err(CreateHeapError::Unsupported { missing }) => {
-                println!("{}: skipped, no {missing:?}", bench.context.device_name());
+                println!("{}: skipped, no {missing:?}", fixture.context.device_name());
             }
             Err(error) => panic!("{error}"),
         }
@@ -266,16 +267,16 @@ fn a_heap_on_one_set_is_bound_beside_what_is_staged() {
 
 #[test]
 fn a_heap_in_a_descriptor_buffer_is_bound_beside_what_is_staged() {
-    on_each_device(|bench| {
-        if !bench.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
-            println!("{}: skipped, no descriptor buffers", bench.context.device_name());
+    on_each_device(|fixture| {
+        if !fixture.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
+            println!("{}: skipped, no descriptor buffers", fixture.context.device_name());
             return;
         }
-        let device = device_with(bench, BindingModel::Buffer);
-        let heap = DescriptorHeap::new(BufferStore::new(&device, bench.allocator, &heap_info()).unwrap());
+        let device = device_with(fixture, BindingModel::Buffer);
+        let heap = DescriptorHeap::new(BufferStore::new(&device, fixture.allocator, &heap_info()).unwrap());
         let buffer = heap.store().binding_info();
         let layout = heap.store().set_layout();
-        beside_heap(bench, &device, &heap, &layout, |binder| {
+        beside_heap(fixture, &device, &heap, &layout, |binder| {
             binder.stage_buffer(BindPoint::Compute, 1, &buffer, 0).unwrap();
         });
         // SAFETY: all submissions were waited for.

@@ -9,7 +9,7 @@ use sublet::retire::Clock;
 
 use super::{Data, NUMBERS, show_to_host};
 use crate::support::{Compute, Context, compile};
-use crate::{Bench, on_each_device};
+use crate::{Fixture, on_each_device};
 
 const SLOTS: u32 = 6;
 
@@ -79,13 +79,13 @@ struct Bound<'a, S> {
 }
 
 /// In each round, descriptors are written while those of the previous round are not yet collected.
-fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
-    simulate(bench.context, bound.arrays);
+fn rounds<S: HeapStore>(fixture: &Fixture<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
+    simulate(fixture.context, bound.arrays);
     let heap = bound.heap;
     let compute =
-        Compute::from_spirv(bench.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
+        Compute::from_spirv(fixture.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
+    let timeline = clock.add_timeline().unwrap();
     // The slots with fixed indices in the shader.
     let fixed = heap.allocate(2).unwrap();
     assert_eq!(fixed.first(), 0);
@@ -103,7 +103,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         }
         let second = round % 2;
         data.set_task(0, [round + 1, range.index(second).unwrap(), 0, 0]);
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         let record = |device: &ash::Device, commands: vk::CommandBuffer| {
             // SAFETY: it is a compute pipeline.
             unsafe { device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, compute.pipeline) };
@@ -112,7 +112,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
             unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
             show_to_host(device, commands);
         };
-        bench.context.submit(record).unwrap();
+        fixture.context.submit(record).unwrap();
         clock.submit(ticket, u64::from(round) + 1).unwrap();
         let source = if second == 1 { sources[1] } else { sources[0] };
         data.expect(0, source, round + 1);
@@ -120,7 +120,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         if let Some((ticket, range)) = last.replace((ticket, range)) {
             // SAFETY: no later recording uses it.
             unsafe { heap.retire(ticket, range) }.unwrap();
-            clock.completed(lane, u64::from(round));
+            clock.completed(timeline, u64::from(round));
             assert_eq!(heap.collect(&clock), Ok(2));
         }
     }
@@ -129,7 +129,7 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
         unsafe { heap.retire(ticket, range) }.unwrap();
     }
     // SAFETY: no later recording uses it.
-    unsafe { heap.retire(clock.open(lane), fixed) }.unwrap();
+    unsafe { heap.retire(clock.open(timeline), fixed) }.unwrap();
     clock.shutdown();
     heap.collect(&clock).unwrap();
     assert_eq!(heap.statistics().free, SLOTS);
@@ -138,20 +138,20 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
 /// One set that is written while it is bound, with one array for each type and with one for all.
 #[test]
 fn a_heap_on_one_set_shows_shaders_what_was_written() {
-    on_each_device(|bench| {
-        let device = bench.descriptor_device();
-        let features = bench.descriptor_features();
+    on_each_device(|fixture| {
+        let device = fixture.descriptor_device();
+        let features = fixture.descriptor_features();
         for arrays in [HeapArrays::PerType, HeapArrays::One] {
             let store = match SetStore::new(&device, &info(arrays)) {
                 Ok(store) => store,
                 Err(CreateHeapError::Unsupported { missing }) => {
                     assert!(!features.contains(missing), "{missing:?} is there");
-                    println!("{}: skipped, no {missing:?}", bench.context.device_name());
+                    println!("{}: skipped, no {missing:?}", fixture.context.device_name());
                     continue;
                 }
                 Err(error) => panic!("{error}"),
             };
-            let mut data = Data::new(bench, 4);
+            let mut data = Data::new(fixture, 4);
             let heap = DescriptorHeap::new(store);
             let bound = Bound {
                 heap: &heap,
@@ -163,7 +163,7 @@ fn a_heap_on_one_set_shows_shaders_what_was_written() {
                     unsafe { heap.store().cmd_bind(commands, vk::PipelineBindPoint::COMPUTE, layout, 0) };
                 },
             };
-            rounds(bench, &mut data, &bound);
+            rounds(fixture, &mut data, &bound);
             // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();
@@ -174,9 +174,9 @@ fn a_heap_on_one_set_shows_shaders_what_was_written() {
 /// A copy of the set for each frame, which every device supports.
 #[test]
 fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
-    on_each_device(|bench| {
-        let device = bench.descriptor_device();
-        let mut data = Data::new(bench, 4);
+    on_each_device(|fixture| {
+        let device = fixture.descriptor_device();
+        let mut data = Data::new(fixture, 4);
         let defaults = [Descriptor::UniformBuffer(data.task(1)), Descriptor::StorageBuffer(data.source(0))];
         // SAFETY: the buffer lives until the store is destroyed.
         let store = unsafe { ClassicStore::new(&device, &info(HeapArrays::PerType), 3, &defaults) }.unwrap();
@@ -194,7 +194,7 @@ fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
                 unsafe { heap.store().cmd_bind(frame, commands, point, layout, 0) };
             },
         };
-        rounds(bench, &mut data, &bound);
+        rounds(fixture, &mut data, &bound);
         // SAFETY: all submissions were waited for.
         unsafe { heap.into_store().destroy() };
         data.destroy();
@@ -204,22 +204,22 @@ fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
 /// A descriptor buffer.
 #[test]
 fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
-    on_each_device(|bench| {
-        if !bench.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
-            println!("{}: skipped, no descriptor buffers", bench.context.device_name());
+    on_each_device(|fixture| {
+        if !fixture.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
+            println!("{}: skipped, no descriptor buffers", fixture.context.device_name());
             return;
         }
-        let device = bench.descriptor_device();
+        let device = fixture.descriptor_device();
         for arrays in [HeapArrays::PerType, HeapArrays::One] {
-            let store = match BufferStore::new(&device, bench.allocator, &info(arrays)) {
+            let store = match BufferStore::new(&device, fixture.allocator, &info(arrays)) {
                 Ok(store) => store,
                 Err(CreateHeapError::Unsupported { missing }) => {
-                    println!("{}: skipped, no {missing:?}", bench.context.device_name());
+                    println!("{}: skipped, no {missing:?}", fixture.context.device_name());
                     continue;
                 }
                 Err(error) => panic!("{error}"),
             };
-            let mut data = Data::new(bench, 4);
+            let mut data = Data::new(fixture, 4);
             let heap = DescriptorHeap::new(store);
             let bound = Bound {
                 heap: &heap,
@@ -234,7 +234,7 @@ fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
                     unsafe { heap.store().cmd_set_offset(commands, point, layout, 0, 0) };
                 },
             };
-            rounds(bench, &mut data, &bound);
+            rounds(fixture, &mut data, &bound);
             // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();

@@ -9,7 +9,7 @@ use ash::vk;
 use sublet::descriptor::{BufferDescriptor, Descriptor, DescriptorDevice, DescriptorFeatures, SetLayout};
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
-use crate::Bench;
+use crate::Fixture;
 use crate::support::Context;
 
 /// Elements of an array in the shaders.
@@ -20,7 +20,7 @@ const _: () = assert!(STEP == NUMBERS * 4);
 
 /// A host-visible buffer with equal numbers of tasks, arrays to read and arrays to write.
 pub(super) struct Data<'a> {
-    bench: &'a Bench<'a>,
+    fixture: &'a Fixture<'a>,
     buffer: vk::Buffer,
     memory: Allocation,
     address: Option<vk::DeviceAddress>,
@@ -29,8 +29,8 @@ pub(super) struct Data<'a> {
 
 impl<'a> Data<'a> {
     /// Array `i` to read contains `1000 i`, `1000 i + 1`, ... and the arrays to write contain zeros.
-    pub(super) fn new(bench: &'a Bench<'a>, count: u32) -> Self {
-        let addresses = bench.descriptor_features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS);
+    pub(super) fn new(fixture: &'a Fixture<'a>, count: u32) -> Self {
+        let addresses = fixture.descriptor_features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS);
         let mut usage = vk::BufferUsageFlags::UNIFORM_BUFFER | vk::BufferUsageFlags::STORAGE_BUFFER;
         if addresses {
             usage |= vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
@@ -39,11 +39,11 @@ impl<'a> Data<'a> {
             flags: Flags::HOST_ACCESS_RANDOM | Flags::MAPPED,
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        let (buffer, memory) = bench.buffer(u64::from(count) * STEP * 3, usage, &host);
+        let (buffer, memory) = fixture.buffer(u64::from(count) * STEP * 3, usage, &host);
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
         // SAFETY: the buffer is live and bound, and has the usage for addresses.
-        let address = addresses.then(|| unsafe { bench.context.device().get_buffer_device_address(&info) });
-        let mut data = Self { bench, buffer, memory, address, count };
+        let address = addresses.then(|| unsafe { fixture.context.device().get_buffer_device_address(&info) });
+        let mut data = Self { fixture, buffer, memory, address, count };
         for array in 0..count {
             let numbers: Vec<u32> = (0..64).map(|at| array * 1000 + at).collect();
             data.put(data.source(array).offset, &numbers);
@@ -54,7 +54,7 @@ impl<'a> Data<'a> {
 
     fn put(&mut self, offset: u64, numbers: &[u32]) {
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        self.bench.allocator.copy_to_allocation(&bytes, &mut self.memory, offset).unwrap();
+        self.fixture.allocator.copy_to_allocation(&bytes, &mut self.memory, offset).unwrap();
     }
 
     fn piece(&self, offset: u64, range: u64) -> BufferDescriptor {
@@ -88,7 +88,7 @@ impl<'a> Data<'a> {
     pub(super) fn expect(&mut self, target: u32, source: u32, add: u32) {
         let mut bytes = [0; 256];
         let offset = self.target(target).offset;
-        self.bench.allocator.copy_from_allocation(&self.memory, offset, &mut bytes).unwrap();
+        self.fixture.allocator.copy_from_allocation(&self.memory, offset, &mut bytes).unwrap();
         for (at, word) in (0..).zip(bytes.chunks_exact(4)) {
             let found = u32::from_le_bytes(word.try_into().unwrap());
             assert_eq!(found, source * 1000 + at + add, "array {target}, number {at}");
@@ -97,11 +97,11 @@ impl<'a> Data<'a> {
     }
 
     pub(super) fn destroy(self) {
-        self.bench.destroy((self.buffer, self.memory));
+        self.fixture.destroy((self.buffer, self.memory));
     }
 }
 
-impl Bench<'_> {
+impl Fixture<'_> {
     pub(super) fn descriptor_features(&self) -> DescriptorFeatures {
         self.context.descriptor_info().features
     }

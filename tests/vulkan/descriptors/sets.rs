@@ -9,7 +9,7 @@ use sublet::retire::Clock;
 
 use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
 use crate::support::{Compute, Context};
-use crate::{Bench, on_each_device};
+use crate::{Fixture, on_each_device};
 
 const TASKS: u32 = 40;
 
@@ -32,7 +32,7 @@ fn write(context: &Context, set: vk::DescriptorSet, descriptors: &[Descriptor]) 
 }
 
 /// Runs a dispatch for each set.
-fn run(bench: &Bench<'_>, compute: &Compute<'_>, sets: &[vk::DescriptorSet]) {
+fn run(fixture: &Fixture<'_>, compute: &Compute<'_>, sets: &[vk::DescriptorSet]) {
     let point = vk::PipelineBindPoint::COMPUTE;
     let record = |device: &ash::Device, commands: vk::CommandBuffer| {
         // SAFETY: it is a compute pipeline.
@@ -45,46 +45,46 @@ fn run(bench: &Bench<'_>, compute: &Compute<'_>, sets: &[vk::DescriptorSet]) {
         }
         show_to_host(device, commands);
     };
-    bench.context.submit(record).unwrap();
+    fixture.context.submit(record).unwrap();
 }
 
-fn prepare<'a>(bench: &'a Bench<'a>) -> (Data<'a>, SetLayout, Compute<'a>) {
-    simulate_add(bench.context);
-    let mut data = Data::new(bench, TASKS);
+fn prepare<'a>(fixture: &'a Fixture<'a>) -> (Data<'a>, SetLayout, Compute<'a>) {
+    simulate_add(fixture.context);
+    let mut data = Data::new(fixture, TASKS);
     for task in 0..TASKS {
         data.set_task(task, [task + 7, 0, 0, 0]);
     }
-    let layout = add_layout(bench.context, vk::DescriptorSetLayoutCreateFlags::empty());
-    let compute = Compute::new(bench.context, ADD, &[layout.handle()]).unwrap();
+    let layout = add_layout(fixture.context, vk::DescriptorSetLayoutCreateFlags::empty());
+    let compute = Compute::new(fixture.context, ADD, &[layout.handle()]).unwrap();
     (data, layout, compute)
 }
 
 #[test]
 fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
-    on_each_device(|bench| {
-        let device = bench.descriptor_device();
+    on_each_device(|fixture| {
+        let device = fixture.descriptor_device();
         if !device.features().contains(DescriptorFeatures::MAINTENANCE1) {
-            println!("{}: skipped, Vulkan 1.0 without VK_KHR_maintenance1", bench.context.device_name());
+            println!("{}: skipped, Vulkan 1.0 without VK_KHR_maintenance1", fixture.context.device_name());
             return;
         }
-        let (mut data, layout, compute) = prepare(bench);
+        let (mut data, layout, compute) = prepare(fixture);
         let mut transient = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         for frame in 0..12 {
-            let ticket = clock.begin_frame(lane, frame % 3);
+            let ticket = clock.begin_frame(timeline, frame % 3);
             transient.collect(&clock).unwrap();
             let mut sets = Vec::new();
             for task in 0..TASKS {
                 // SAFETY: the layout is live, and the set is used in this frame only.
                 let set = unsafe { transient.allocate(&layout) }.unwrap();
                 let source = (task + frame) % TASKS;
-                write(bench.context, set, &add_descriptors(&data, task, source, task));
+                write(fixture.context, set, &add_descriptors(&data, task, source, task));
                 sets.push(set);
             }
             transient.flush(ticket).unwrap();
             clock.end_frame(ticket).unwrap();
-            run(bench, &compute, &sets);
+            run(fixture, &compute, &sets);
             for task in 0..TASKS {
                 data.expect(task, (task + frame) % TASKS, task + 7);
             }
@@ -93,19 +93,19 @@ fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
         // SAFETY: all submissions were waited for.
         unsafe { transient.destroy() };
         drop(compute);
-        destroy_layout(bench.context, &layout);
+        destroy_layout(fixture.context, &layout);
         data.destroy();
     });
 }
 
 #[test]
 fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
-    on_each_device(|bench| {
-        let (mut data, layout, compute) = prepare(bench);
-        let device = bench.descriptor_device();
+    on_each_device(|fixture| {
+        let (mut data, layout, compute) = prepare(fixture);
+        let device = fixture.descriptor_device();
         let allocator = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let mut live = Vec::new();
         for round in 0..8 {
             // In the first round every task gets a set. Later, every third task gets another.
@@ -117,7 +117,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
                 // SAFETY: the layout is live.
                 let set = unsafe { allocator.allocate(&layout) }.unwrap();
                 write(
-                    bench.context,
+                    fixture.context,
                     set.handle(),
                     &add_descriptors(&data, task, (task + round) % TASKS, task),
                 );
@@ -125,18 +125,18 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
                     live.push((set, task));
                 } else {
                     let old = std::mem::replace(&mut live[at], (set, (task + round) % TASKS));
-                    let ticket = clock.open(lane);
+                    let ticket = clock.open(timeline);
                     // SAFETY: no recording uses it any more.
                     unsafe { allocator.retire(ticket, old.0) }.unwrap();
                     clock.submit(ticket, u64::from(round)).unwrap();
                 }
             }
             let sets: Vec<_> = live.iter().map(|(set, _)| set.handle()).collect();
-            run(bench, &compute, &sets);
+            run(fixture, &compute, &sets);
             for (task, (_, source)) in (0..).zip(&live) {
                 data.expect(task, *source, task + 7);
             }
-            clock.completed(lane, u64::from(round));
+            clock.completed(timeline, u64::from(round));
             allocator.collect(&clock).unwrap();
             allocator.validate();
         }
@@ -147,7 +147,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
         // SAFETY: the device is idle.
         assert!(unsafe { allocator.destroy() }.is_empty());
         drop(compute);
-        destroy_layout(bench.context, &layout);
+        destroy_layout(fixture.context, &layout);
         data.destroy();
     });
 }

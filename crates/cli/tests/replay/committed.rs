@@ -101,7 +101,7 @@ fn threads(trace: &Trace) -> usize {
 fn on_the_device_that_it_was_recorded_on_nothing_is_refused_that_was_granted() {
     for (name, bytes) in traces() {
         let trace = Trace::read(&bytes).unwrap();
-        assert_eq!(trace.strangers, 0, "{name} is of a whole run");
+        assert_eq!(trace.unknown_events, 0, "{name} is of a whole run");
         let report = on_the_recorded_device(&trace);
         assert_eq!((report.refused, report.unknown, report.other_memory_type), (0, 0, 0), "{name}");
         assert_eq!(report.granted_after_all, 0, "{name}");

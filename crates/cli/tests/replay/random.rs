@@ -62,7 +62,7 @@ fn a_recorded_program_is_replayed_to_the_same_places() {
         refused += program.refused;
 
         let trace = Trace::read(&sink.bytes()).unwrap();
-        assert_eq!(trace.strangers, 0);
+        assert_eq!(trace.unknown_events, 0);
         assert!(std::ptr::eq(trace.header.profile(), profile), "{name} poses as itself");
         let fresh = trace.header.simulated().build();
         // SAFETY: instance and device are live, and outlive the allocator.

@@ -87,7 +87,7 @@ impl ListContext {
     pub(crate) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         let Some(binder) = &mut self.binder else { return Ok(()) };
         binder.flush(ticket)?;
-        match self.tickets.iter_mut().find(|known| known.lane() == ticket.lane()) {
+        match self.tickets.iter_mut().find(|known| known.timeline() == ticket.timeline()) {
             Some(known) => *known = ticket,
             None => self.tickets.push(ticket),
         }

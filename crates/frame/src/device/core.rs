@@ -15,7 +15,7 @@ use ash::vk;
 use parking_lot::{Mutex, ReentrantMutex};
 use sublet::descriptor::Binder;
 use sublet::device::DriverError;
-use sublet::retire::{Clock, LaneId, Retire, Ticket};
+use sublet::retire::{Clock, Retire, Ticket, TimelineId};
 use sublet::{Allocator, RetiredResources};
 
 use super::context::ContextInfo;
@@ -28,11 +28,11 @@ use crate::track::{BarrierBatch, Global, Queue};
 pub(crate) struct QueueData {
     pub(crate) handle: vk::Queue,
     pub(crate) track: Queue,
-    pub(crate) lane: LaneId,
+    pub(crate) timeline: TimelineId,
     /// Index of its family.
     pub(crate) family: usize,
     /// Null if fences are used.
-    pub(crate) timeline: vk::Semaphore,
+    pub(crate) semaphore: vk::Semaphore,
 }
 
 pub(crate) struct Family {
@@ -239,9 +239,9 @@ impl Core {
         }
         if self.api.has_timeline() {
             // SAFETY: the queue owns the semaphore, which lives as long as `self`.
-            let waited = unsafe { self.api.wait(data.timeline, serial) };
+            let waited = unsafe { self.api.wait(data.semaphore, serial) };
             waited.map_err(|error| self.record_error(error))?;
-            self.clock.completed(data.lane, serial);
+            self.clock.completed(data.timeline, serial);
             return Ok(());
         }
         let _polling = self.polling.lock();
@@ -257,14 +257,14 @@ impl Core {
     /// Updates the progress of all queues.
     pub(crate) fn poll(&self) -> Result<(), DriverError> {
         for (index, data) in self.queues.iter().enumerate() {
-            if self.is_lost() || !self.clock.is_pending(data.lane) {
+            if self.is_lost() || !self.clock.is_pending(data.timeline) {
                 continue;
             }
             if self.api.has_timeline() {
                 // SAFETY: the queue owns the semaphore, which lives as long as `self`.
                 let value =
-                    unsafe { self.api.counter(data.timeline) }.map_err(|error| self.record_error(error))?;
-                self.clock.completed(data.lane, value);
+                    unsafe { self.api.counter(data.semaphore) }.map_err(|error| self.record_error(error))?;
+                self.clock.completed(data.timeline, value);
             } else {
                 let _polling = self.polling.lock();
                 self.poll_fences(index)?;
@@ -286,7 +286,7 @@ impl Core {
             if !signaled {
                 return Ok(());
             }
-            self.clock.completed(self.queues[queue].lane, serial);
+            self.clock.completed(self.queues[queue].timeline, serial);
             // SAFETY: its submission is done.
             let reset = unsafe { self.api.device().reset_fences(&[fence]) };
             self.submission_state.lock().take_fence(queue, reset.is_ok());
@@ -493,7 +493,7 @@ impl Core {
 
     /// Drops a context whose tickets are all done, after draining its binder.
     fn drain_context(&self, mut context: ListContext) {
-        let ticket = self.clock.open(self.queues[0].lane);
+        let ticket = self.clock.open(self.queues[0].timeline);
         let _ = self.clock.discard(ticket);
         if let Some(binder) = &mut context.binder {
             // Collect the bindings of a list that was never submitted. The tickets belong to this clock, and pools that
@@ -605,7 +605,7 @@ impl Drop for Core {
             // SAFETY: as above.
             unsafe { device.destroy_fence(fence, None) };
         }
-        let timelines = self.queues.iter().map(|queue| queue.timeline);
+        let timelines = self.queues.iter().map(|queue| queue.semaphore);
         for semaphore in semaphores.into_iter().chain(timelines) {
             // SAFETY: as above; null handles are ignored.
             unsafe { device.destroy_semaphore(semaphore, None) };

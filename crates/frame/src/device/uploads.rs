@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use sublet::Allocator;
-use sublet::retire::{Clock, LaneId, Ticket, TooManyLanes};
+use sublet::retire::{Clock, Ticket, TimelineId, TooManyTimelines};
 use sublet::upload::{Alignments, FlushError, Upload, UploadArena, UploadArenaCreateInfo};
 
 use super::Kept;
@@ -27,7 +27,7 @@ pub(crate) struct Uploads {
     allocator: Arc<Allocator>,
     info: UploadArenaCreateInfo<'static>,
     clock: Clock,
-    lane: LaneId,
+    timeline: TimelineId,
     /// One arena for each family, because one family owns the buffer. Created on first use.
     arenas: Box<[Mutex<Option<Arena>>]>,
 }
@@ -95,13 +95,13 @@ impl Uploads {
         allocator: &Arc<Allocator>,
         info: UploadArenaCreateInfo<'static>,
         families: usize,
-    ) -> Result<Self, TooManyLanes> {
+    ) -> Result<Self, TooManyTimelines> {
         let clock = Clock::new();
-        let lane = clock.add_lane()?;
+        let timeline = clock.add_timeline()?;
         // After the chunk of one list, a page continues with that of another.
         let info = UploadArenaCreateInfo { share_pages: true, ..info };
         let arenas = (0..families).map(|_| Mutex::new(None)).collect();
-        Ok(Self { allocator: Arc::clone(allocator), info, clock, lane, arenas })
+        Ok(Self { allocator: Arc::clone(allocator), info, clock, timeline, arenas })
     }
 
     /// Returns the number of idle collections before something is freed; `None` if nothing is.
@@ -144,7 +144,7 @@ impl Uploads {
         let bytes = if padded > page_size && bytes <= page_size { bytes } else { padded };
         let made = arena.allocate(bytes, apart).map_err(ListError::Upload)?;
         let ticket = *chunks.ticket.get_or_insert_with(|| {
-            let ticket = self.clock.open(self.lane);
+            let ticket = self.clock.open(self.timeline);
             kept.push(Kept::Uploads(UploadGuard { uploads: Arc::clone(self), ticket }));
             ticket
         });

@@ -6,7 +6,7 @@ use std::fmt;
 use ash::vk;
 use sublet::descriptor::CollectError as TransientCollectError;
 use sublet::device::DriverError;
-use sublet::retire::{Ticket, TooManyLanes};
+use sublet::retire::{Ticket, TooManyTimelines};
 use sublet::upload::FlushError;
 
 use crate::device::LostDevice;
@@ -39,7 +39,7 @@ pub enum CreateFramesError {
         family: u32,
     },
     /// The clock has no timelines left.
-    Lanes(TooManyLanes),
+    Timelines(TooManyTimelines),
     /// The driver call failed.
     Driver(DriverError),
 }
@@ -54,7 +54,7 @@ impl fmt::Display for CreateFramesError {
             }
             Self::Lost => f.write_str(LOST),
             Self::NoSuchFamily { family } => write!(f, "the device has no queue family {family}"),
-            Self::Lanes(error) => error.fmt(f),
+            Self::Timelines(error) => error.fmt(f),
             Self::Driver(error) => error.fmt(f),
         }
     }

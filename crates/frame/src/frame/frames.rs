@@ -130,9 +130,9 @@ impl Frames {
             queues.push(QueueData {
                 handle: queue.queue,
                 track: global.add_queue(queue.family),
-                lane: clock.add_lane().map_err(CreateFramesError::Lanes)?,
+                timeline: clock.add_timeline().map_err(CreateFramesError::Timelines)?,
                 family,
-                timeline: vk::Semaphore::null(),
+                semaphore: vk::Semaphore::null(),
             });
         }
         let addressed = UploadArenaCreateInfo {
@@ -140,15 +140,15 @@ impl Frames {
             ..info.uploads.clone()
         };
         let uploads =
-            Uploads::new(info.allocator, addressed, families.len()).map_err(CreateFramesError::Lanes)?;
+            Uploads::new(info.allocator, addressed, families.len()).map_err(CreateFramesError::Timelines)?;
         for made in 0..if api.has_timeline() { queues.len() } else { 0 } {
             // SAFETY: clause 1: the device is live.
             match unsafe { api.create_semaphore(true) } {
-                Ok(timeline) => queues[made].timeline = timeline,
+                Ok(timeline) => queues[made].semaphore = timeline,
                 Err(error) => {
                     for queue in &queues[..made] {
                         // SAFETY: it was just created and is unused.
-                        unsafe { api.device().destroy_semaphore(queue.timeline, None) };
+                        unsafe { api.device().destroy_semaphore(queue.semaphore, None) };
                     }
                     return Err(CreateFramesError::of(error));
                 }
@@ -295,10 +295,10 @@ impl Frames {
         let core = &self.core;
         self.check_ticket(ticket)?;
         // The clock has one timeline for each queue.
-        let index = ticket.lane().index();
+        let index = ticket.timeline().index();
         while !core.clock.is_done(ticket) && !core.is_lost() {
             // Submissions of a queue finish in order.
-            let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].lane) else { break };
+            let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].timeline) else { break };
             core.wait(index, serial).map_err(|error| core.or_lost(BeginError::Driver(error)))?;
         }
         core.collect();

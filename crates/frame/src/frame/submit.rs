@@ -133,8 +133,8 @@ impl Frames {
             one.check(&self.core, queue, list)?;
         }
         let data = core.queues.get(queue.index()).filter(|data| data.track == queue);
-        let lane = data.ok_or(SubmitError::WrongQueue { list: 0 })?.lane;
-        let ticket = core.clock.open(lane);
+        let timeline = data.ok_or(SubmitError::WrongQueue { list: 0 })?.timeline;
+        let ticket = core.clock.open(timeline);
         let flushed = lists.iter_mut().try_for_each(|list| list.flush_uploads(ticket));
         let submitted = flushed.map_err(SubmitError::Flush).and_then(|()| {
             let submitter = core.submitter.lock();
@@ -362,7 +362,7 @@ unsafe fn send(
 
 /// Returns the timeline signal of a submission.
 fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
-    let semaphore = core.queues[queue.index()].timeline;
+    let semaphore = core.queues[queue.index()].semaphore;
     let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
     core.api.has_timeline().then_some(Point { semaphore, value, stages })
 }
@@ -383,7 +383,7 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
         let data = &core.queues[wait.queue.index()];
         Counts::add(&core.counts.waits, 1);
         if core.api.has_timeline() {
-            let (semaphore, value) = (data.timeline, wait.serial);
+            let (semaphore, value) = (data.semaphore, wait.serial);
             submitter.waits.push(Point { semaphore, value, stages: wait.stages });
             continue;
         }
@@ -429,7 +429,7 @@ unsafe fn submit_release(
     pool: Pool,
 ) -> Result<Ticket, DriverError> {
     let data = &core.queues[release.queue().index()];
-    let ticket = core.clock.open(data.lane);
+    let ticket = core.clock.open(data.timeline);
     submitter.commands.clear();
     submitter.commands.push(pool.preamble);
     let (queue, serial, info) = (release.queue(), release.serial(), SubmitInfo::default());

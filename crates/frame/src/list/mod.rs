@@ -458,7 +458,7 @@ impl Drop for CommandList {
         } else {
             // Nothing of the list runs, so its bindings get a ticket that is done. If that fails, the next list flushes
             // them.
-            let ticket = self.core.clock.open(self.core.queues[self.queue.index()].lane);
+            let ticket = self.core.clock.open(self.core.queues[self.queue.index()].timeline);
             let _ = self.core.clock.discard(ticket);
             let _ = context.flush(ticket);
             self.core.return_context(context);

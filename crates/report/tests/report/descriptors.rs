@@ -39,7 +39,7 @@ fn taken() -> Snapshot {
     let mut frames = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
 
     let clock = Clock::new();
-    let ticket = clock.open(clock.add_lane().unwrap());
+    let ticket = clock.open(clock.add_timeline().unwrap());
     let _live = heap.allocate(5).unwrap();
     let waiting = heap.allocate(3).unwrap();
     // SAFETY: nothing is submitted, here and below.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::super::shard::ShardState;
-use super::super::state::is_loan;
+use super::super::state::is_lease;
 use super::super::{BlockVector, Live};
 use super::ranges::FreeRange;
 use crate::base::align::Alignment;
@@ -85,9 +85,9 @@ impl BlockVector {
     /// Takes the snapshot under the locks. Returns `None` if the generation has ended. O(chunks).
     pub(super) fn draw(&self, generation: u32) -> Option<Picture> {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
-        let mut loans = HashMap::new();
+        let mut leases = HashMap::new();
         for ((_, shard), at) in shards.iter().zip(0..) {
-            loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
+            leases.extend(shard.leases().map(|(key, region)| (key, (at, region))));
         }
         let mut core = self.core.lock();
         let active = core.use_of(generation).ok()?;
@@ -123,16 +123,16 @@ impl BlockVector {
                     return;
                 };
                 before = Some(key);
-                if !is_loan(tag) {
+                if !is_lease(tag) {
                     let live = Live { generation, key, dedicated: false, shard: 0 };
                     draft.candidate(live, tag, chunk.offset, chunk.size);
                     return;
                 }
                 (draft.free_before, draft.was_candidate) = (0, false);
-                match loans.get(&key) {
+                match leases.get(&key) {
                     Some(&(at, region)) => {
                         let (number, shard) = &shards[index(at)];
-                        draft.lent(*number, shard, region);
+                        draft.leased(*number, shard, region);
                     }
                     // The range is being leased or returned.
                     None => is_held = true,
@@ -158,7 +158,7 @@ impl BlockVector {
 
 impl Draft {
     /// Adds the allocations of a shard in one leased range.
-    fn lent(&mut self, shard: u8, state: &ShardState, region: RegionId) {
+    fn leased(&mut self, shard: u8, state: &ShardState, region: RegionId) {
         let generation = self.generation;
         state.walk(region, &mut |chunk, _| {
             if let Some((key, tag)) = chunk.used {

@@ -162,11 +162,11 @@ impl BlockVector {
         if self.core.lock().use_of(compaction.generation).is_err() {
             return Emptied::default();
         }
-        let mut loans = Vec::new();
-        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
+        let mut leases = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
         let mut emptied = Emptied::default();
-        for loan in &loans {
-            let block = self.core.lock().take_back(context, loan);
+        for lease in &leases {
+            let block = self.core.lock().take_back(context, lease);
             emptied.add(self.destroy_all(context, block.into_iter().collect()));
         }
         emptied
@@ -207,8 +207,8 @@ impl BlockVector {
             return Err(error);
         }
         let mut emptied = Vec::new();
-        for loan in &shard.take_surplus(self.shards.is_settled(live.shard)) {
-            emptied.extend(self.core.lock().take_back(context, loan));
+        for lease in &shard.take_surplus(self.shards.is_attached(live.shard)) {
+            emptied.extend(self.core.lock().take_back(context, lease));
         }
         Ok(emptied)
     }

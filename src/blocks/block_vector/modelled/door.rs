@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use ash::vk;
 
-use super::super::shard::{Lending, Loan, Shard};
+use super::super::shard::{LeasedRange, Leasing, Shard};
 use super::*;
 use crate::metadata::RegionId;
 
@@ -14,7 +14,7 @@ const NUMBER: u8 = 1;
 /// A shard with that many allocations, in a range that it does not keep when it is idle.
 fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
     let shard = Shard::new();
-    let loan = Loan {
+    let lease = LeasedRange {
         key: Key(NonZeroU64::MIN),
         generation: 1,
         block: RegionId(0),
@@ -23,8 +23,8 @@ fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
         size: 2 * MIB,
         mapped: MappedPointer::UNMAPPED,
     };
-    let lending = Lending::of(&config()).unwrap();
-    assert!(shard.add_loan(&lending, loan).is_ok());
+    let leasing = Leasing::of(&config()).unwrap();
+    assert!(shard.add_lease(&leasing, lease).is_ok());
     let lives = (0..allocations).map(|_| allocate(&shard)).collect();
     (Arc::new(shard), lives)
 }
@@ -58,8 +58,8 @@ fn check_empty(shard: &Shard, given: &[bool]) {
     let state = shard.lock_as_it_is();
     assert_eq!(state.usage().used_chunks, 0, "a key that nobody takes");
     state.validate();
-    assert_eq!(given.iter().filter(|&&given| given).count(), 1, "who came last had the loan: {given:?}");
-    assert_eq!(state.loans().count(), 0);
+    assert_eq!(given.iter().filter(|&&given| given).count(), 1, "who came last had the lease: {given:?}");
+    assert_eq!(state.leases().count(), 0);
 }
 
 /// The own thread frees `own` allocations, another thread those of each list. Counts which thread got the range.

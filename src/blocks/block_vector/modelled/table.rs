@@ -7,40 +7,40 @@ fn shards() -> Arc<Shards> {
     Arc::new(Shards::none())
 }
 
-/// Two threads that settle at once get separate shards, and both see them.
+/// Two threads that attach at once get separate shards, and both see them.
 #[test]
-fn loom_two_settle_at_once() {
+fn loom_two_attach_at_once() {
     check(|| {
         let shards = shards();
-        let settle = |shards: &Shards, token| {
+        let attach = |shards: &Shards, token| {
             thread_token::pretend(token);
             assert_eq!(shards.home(), 0);
-            let number = shards.settle();
+            let number = shards.attach();
             assert_eq!(shards.home(), number);
             // Loom forbids using a lock before its creation.
             assert!(shards.get(number).unwrap().try_lock().is_some(), "nobody else is there");
             number
         };
-        let other = spawn(&shards, move |shards| settle(shards, 2));
-        assert_eq!(settle(&shards, 0), 1);
+        let other = spawn(&shards, move |shards| attach(shards, 2));
+        assert_eq!(attach(&shards, 0), 1);
         assert_eq!(other.join().unwrap(), 3);
         let numbers: Vec<u8> = shards.iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [1, 3]);
         assert!(shards.get(0).is_none() && shards.get(2).is_none() && shards.get(4).is_none());
-        shards.unsettle(u64::MAX);
+        shards.detach(u64::MAX);
         assert_eq!(shards.home(), 0);
     });
 }
 
 /// Threads beyond the number of shards share one. It is created once: both use the same lock.
 #[test]
-fn loom_two_that_share_settle_at_once() {
+fn loom_two_that_share_attach_at_once() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
     check(move || {
         let shards = shards();
         let enter = |shards: &Shards| {
-            let mut state = shards.get(shards.settle())?.try_lock()?;
+            let mut state = shards.get(shards.attach())?.try_lock()?;
             state.is_quiet();
             Some(())
         };
@@ -58,9 +58,9 @@ fn loom_two_that_share_settle_at_once() {
     outcomes.expect(&[1, 2]);
 }
 
-/// Other threads see a complete shard or none. A sharing thread may see the settled bit before the shard.
+/// Other threads see a complete shard or none. A sharing thread may see the attached bit before the shard.
 #[test]
-fn loom_others_see_who_has_settled() {
+fn loom_others_see_who_has_attached() {
     const NO_HOME: u32 = 0;
     const HOME_WITHOUT_SHARD: u32 = 1;
     const HOME: u32 = 2;
@@ -69,10 +69,10 @@ fn loom_others_see_who_has_settled() {
     check(move || {
         let shards = shards();
         // The table exists.
-        assert_eq!(shards.settle(), 1);
+        assert_eq!(shards.attach(), 1);
         let other = spawn(&shards, |shards| {
             thread_token::pretend(SHARDS + 1);
-            shards.settle()
+            shards.attach()
         });
         thread_token::pretend(1);
         let home = shards.home();
@@ -101,13 +101,13 @@ fn loom_each_shard_is_looked_at_in_turn() {
         let shards = shards();
         assert!(shards.next_to_look_at().is_none(), "there is none");
         thread_token::pretend(2);
-        shards.settle();
+        shards.attach();
         let at = |number| std::ptr::from_ref(shards.get(number).unwrap());
         let next = |shards: &Shards| shards.next_to_look_at().map(std::ptr::from_ref);
         assert_eq!([next(&shards), next(&shards)], [Some(at(3)); 2]);
         let other = spawn(&shards, move |shards| {
             thread_token::pretend(0);
-            shards.settle();
+            shards.attach();
             // The other thread may just have checked that one.
             next(shards).is_some()
         });
@@ -124,8 +124,8 @@ fn loom_each_shard_is_looked_at_in_turn() {
         let both = [next(&shards), next(&shards)];
         assert!(both == [Some(at(1)), Some(at(3))] || both == [Some(at(3)), Some(at(1))]);
         assert_eq!([next(&shards), next(&shards)], both);
-        shards.unsettle(u64::MAX);
-        assert!(shards.next_to_look_at().is_none(), "nobody has settled");
+        shards.detach(u64::MAX);
+        assert!(shards.next_to_look_at().is_none(), "nobody has attached");
     });
     outcomes.expect(&[0, 1, 3]);
 }

@@ -1,4 +1,4 @@
-//! A whole vector with settled threads, on a simulated GPU. Loom does not model the locks that may be held over driver
+//! A whole vector with attached threads, on a simulated GPU. Loom does not model the locks that may be held over driver
 //! calls: no two threads contend for them here.
 
 use super::super::shards::SHARDS;
@@ -12,16 +12,16 @@ struct Device {
 }
 
 /// A vector and its GPU.
-struct Rig {
+struct Fixture {
     vector: BlockVector,
     device: std::sync::Arc<Device>,
 }
 
-impl Rig {
-    /// Settles the calling thread with that token.
-    fn settle(&self, token: u32) {
+impl Fixture {
+    /// Attaches the calling thread with that token.
+    fn attach(&self, token: u32) {
         thread_token::pretend(token);
-        self.vector.shards.settle();
+        self.vector.shards.attach();
     }
 
     fn try_get(&self, size: u64) -> Option<Live> {
@@ -43,8 +43,8 @@ impl Rig {
     }
 
     /// Leased ranges in the core.
-    fn lent(&self) -> u64 {
-        self.vector.core.lock().active.as_ref().unwrap().loan_count
+    fn leased(&self) -> u64 {
+        self.vector.core.lock().active.as_ref().unwrap().lease_count
     }
 
     /// Checks that nothing is allocated, after all threads have ended.
@@ -54,7 +54,7 @@ impl Rig {
         assert_eq!((totals.block_count, totals.allocation_count, totals.allocation_bytes), (1, 0, 0));
         self.trim();
         self.vector.validate();
-        assert_eq!(self.lent(), 0, "every loan came back");
+        assert_eq!(self.leased(), 0, "every lease came back");
         self.vector.deactivate(&self.device.context, &mut |leak| panic!("{leak:?}"));
         assert!(self.device.gpu.live().is_empty());
     }
@@ -63,7 +63,7 @@ impl Rig {
 /// The largest size that a shard serves: four fill its first range.
 const LARGE: u64 = 256 * KIB;
 
-impl Rig {
+impl Fixture {
     /// Checks that keys left by other threads are freed without further calls.
     fn assert_nothing_waits(&self) {
         for (number, shard) in self.vector.shards.iter() {
@@ -81,62 +81,62 @@ impl Rig {
 }
 
 /// Runs a test in every order, with a new vector each time.
-fn check_vector(test: impl Fn(&Arc<Rig>) + Send + Sync + 'static) {
+fn check_vector(test: impl Fn(&Arc<Fixture>) + Send + Sync + 'static) {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     let device = std::sync::Arc::new(Device { context: DeviceContext::of(&gpu), gpu });
     check_deep(move || {
         let device = std::sync::Arc::clone(&device);
         let vector = BlockVector::unused();
         vector.activate(&device.context, config(), None).unwrap();
-        let rig = Arc::new(Rig { vector, device });
-        test(&rig);
-        rig.finish();
+        let fixture = Arc::new(Fixture { vector, device });
+        test(&fixture);
+        fixture.finish();
     });
 }
 
 /// One thread frees the other's allocation, and both continue with their own.
 #[test]
 fn loom_one_frees_what_another_allocated() {
-    check_vector(|rig| {
-        rig.settle(0);
-        let (mine, theirs) = (rig.get(KIB), rig.get(KIB));
-        let other = spawn(rig, move |rig| {
-            rig.settle(1);
-            rig.free(theirs);
-            rig.free(rig.get(KIB));
+    check_vector(|fixture| {
+        fixture.attach(0);
+        let (mine, theirs) = (fixture.get(KIB), fixture.get(KIB));
+        let other = spawn(fixture, move |fixture| {
+            fixture.attach(1);
+            fixture.free(theirs);
+            fixture.free(fixture.get(KIB));
         });
-        let next = rig.get(2 * KIB);
+        let next = fixture.get(2 * KIB);
         assert_eq!((mine.shard, next.shard), (1, 1));
-        rig.free(mine);
-        rig.free(next);
+        fixture.free(mine);
+        fixture.free(next);
         other.join().unwrap();
-        rig.assert_nothing_waits();
+        fixture.assert_nothing_waits();
     });
 }
 
 /// Ranges return while others are leased, even if a third thread drained the last key. Another thread may take back a
 /// new range that it finds empty: then the core serves the request.
 #[test]
-fn loom_loans_come_back_while_others_are_lent() {
+fn loom_leases_come_back_while_others_are_leased() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
-    check_vector(move |rig| {
-        rig.settle(0);
-        let mut lives: Vec<Live> = (0..5).map(|_| rig.get(LARGE)).collect();
-        assert_eq!(rig.lent(), 2);
+    check_vector(move |fixture| {
+        fixture.attach(0);
+        let mut lives: Vec<Live> = (0..5).map(|_| fixture.get(LARGE)).collect();
+        assert_eq!(fixture.leased(), 2);
         let (mine, theirs) = (lives.pop().unwrap(), lives.pop().unwrap());
-        lives.into_iter().for_each(|live| rig.free(live));
-        let other = spawn(rig, move |rig| {
-            rig.settle(1);
-            let own = rig.get(KIB);
-            rig.free(theirs);
+        lives.into_iter().for_each(|live| fixture.free(live));
+        let other = spawn(fixture, move |fixture| {
+            fixture.attach(1);
+            let own = fixture.get(KIB);
+            fixture.free(theirs);
             own
         });
-        rig.free(mine);
+        fixture.free(mine);
         let own = other.join().unwrap();
-        rig.assert_only(own);
-        outcome.happened(u32::try_from(rig.lent()).unwrap());
-        rig.free(own);
+        fixture.assert_only(own);
+        outcome.happened(u32::try_from(fixture.leased()).unwrap());
+        fixture.free(own);
     });
     outcomes.expect(&[0, 1]);
 }
@@ -146,20 +146,20 @@ fn loom_loans_come_back_while_others_are_lent() {
 fn loom_trim_takes_what_is_empty_and_nothing_else() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
-    check_vector(move |rig| {
-        rig.settle(0);
-        let (first, second) = (rig.get(KIB), rig.get(KIB));
-        let other = spawn(rig, move |rig| {
-            rig.settle(1);
-            rig.free(first);
-            rig.free(second);
-            let own = rig.get(KIB);
-            rig.free(own);
+    check_vector(move |fixture| {
+        fixture.attach(0);
+        let (first, second) = (fixture.get(KIB), fixture.get(KIB));
+        let other = spawn(fixture, move |fixture| {
+            fixture.attach(1);
+            fixture.free(first);
+            fixture.free(second);
+            let own = fixture.get(KIB);
+            fixture.free(own);
         });
-        rig.trim();
+        fixture.trim();
         other.join().unwrap();
-        rig.assert_nothing_waits();
-        outcome.happened(u32::try_from(rig.lent()).unwrap());
+        fixture.assert_nothing_waits();
+        outcome.happened(u32::try_from(fixture.leased()).unwrap());
     });
     outcomes.expect(&[0, 1, 2]);
 }
@@ -167,45 +167,45 @@ fn loom_trim_takes_what_is_empty_and_nothing_else() {
 /// A full vector serves from another thread's range, whatever that thread does meanwhile.
 #[test]
 fn loom_a_full_vector_serves_from_any_shard() {
-    check_vector(|rig| {
-        rig.settle(0);
-        let (mine, next) = (rig.get(KIB), rig.get(KIB));
+    check_vector(|fixture| {
+        fixture.attach(0);
+        let (mine, next) = (fixture.get(KIB), fixture.get(KIB));
         thread_token::pretend(2);
-        let rest = rig.get(31 * MIB);
-        let other = spawn(rig, |rig| {
+        let rest = fixture.get(31 * MIB);
+        let other = spawn(fixture, |fixture| {
             thread_token::pretend(1);
-            let own = rig.get(LARGE);
+            let own = fixture.get(LARGE);
             assert_eq!(own.shard, 1);
-            rig.free(own);
+            fixture.free(own);
         });
         thread_token::pretend(0);
-        rig.free(next);
-        let next = rig.get(KIB);
-        rig.free(next);
+        fixture.free(next);
+        let next = fixture.get(KIB);
+        fixture.free(next);
         other.join().unwrap();
-        rig.free(mine);
-        rig.free(rest);
+        fixture.free(mine);
+        fixture.free(rest);
     });
 }
 
-/// Threads that contend for the core settle.
+/// Threads that contend for the core attach.
 #[test]
-fn loom_threads_that_meet_settle() {
+fn loom_threads_that_meet_attach() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
-    check_vector(move |rig| {
-        while !rig.vector.core.lock().count_contention() {}
-        let work = |rig: &Rig, token| {
+    check_vector(move |fixture| {
+        while !fixture.vector.core.lock().count_contention() {}
+        let work = |fixture: &Fixture, token| {
             thread_token::pretend(token);
-            if let Some(live) = rig.try_get(KIB) {
-                rig.free(live);
+            if let Some(live) = fixture.try_get(KIB) {
+                fixture.free(live);
             }
         };
-        let other = spawn(rig, move |rig| work(rig, 1));
-        work(rig, 0);
+        let other = spawn(fixture, move |fixture| work(fixture, 1));
+        work(fixture, 0);
         other.join().unwrap();
-        rig.assert_nothing_waits();
-        outcome.happened(u32::try_from(rig.vector.shards.iter().count()).unwrap());
+        fixture.assert_nothing_waits();
+        outcome.happened(u32::try_from(fixture.vector.shards.iter().count()).unwrap());
     });
     outcomes.expect(&[0, 1]);
 }
@@ -213,19 +213,19 @@ fn loom_threads_that_meet_settle() {
 /// Both threads of a shared shard count as its own.
 #[test]
 fn loom_two_at_home_in_one_shard() {
-    check_vector(|rig| {
-        rig.settle(0);
-        let (mine, theirs) = (rig.get(KIB), rig.get(KIB));
-        let other = spawn(rig, move |rig| {
+    check_vector(|fixture| {
+        fixture.attach(0);
+        let (mine, theirs) = (fixture.get(KIB), fixture.get(KIB));
+        let other = spawn(fixture, move |fixture| {
             thread_token::pretend(SHARDS);
-            rig.free(theirs);
-            let own = rig.get(KIB);
+            fixture.free(theirs);
+            let own = fixture.get(KIB);
             assert_eq!(own.shard, 1);
-            rig.free(own);
+            fixture.free(own);
         });
-        rig.free(rig.get(KIB));
-        rig.free(mine);
+        fixture.free(fixture.get(KIB));
+        fixture.free(mine);
         other.join().unwrap();
-        rig.assert_nothing_waits();
+        fixture.assert_nothing_waits();
     });
 }

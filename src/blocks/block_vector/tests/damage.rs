@@ -8,24 +8,24 @@ use super::*;
 use crate::metadata::Request;
 
 /// A vector with allocations in the core and in two shards, one of which has an empty range.
-fn rig() -> (Rig, Vec<Held>) {
-    let rig = Rig::new(VectorConfig { max_blocks: 3, ..config() });
-    let mut held = vec![rig.get(64, 1)];
-    rig.settle(1);
-    held.extend((0..65).map(|_| rig.get(16 * KIB, 1)));
-    rig.free(held.pop().unwrap());
-    rig.settle(2);
-    held.push(rig.get(64, 1));
-    rig.check();
-    (rig, held)
+fn fixture() -> (Fixture, Vec<Held>) {
+    let fixture = Fixture::new(VectorConfig { max_blocks: 3, ..config() });
+    let mut held = vec![fixture.get(64, 1)];
+    fixture.attach(1);
+    held.extend((0..65).map(|_| fixture.get(16 * KIB, 1)));
+    fixture.free(held.pop().unwrap());
+    fixture.attach(2);
+    held.push(fixture.get(64, 1));
+    fixture.check();
+    (fixture, held)
 }
 
 /// The message of `validate` after `damage`. The vector must not be used afterwards.
-fn told(damage: impl FnOnce(&Rig, &[Held])) -> String {
-    let (rig, held) = rig();
-    damage(&rig, &held);
-    let caught = catch_unwind(AssertUnwindSafe(|| rig.vector.validate()));
-    drop(rig.gpu.finish());
+fn told(damage: impl FnOnce(&Fixture, &[Held])) -> String {
+    let (fixture, held) = fixture();
+    damage(&fixture, &held);
+    let caught = catch_unwind(AssertUnwindSafe(|| fixture.vector.validate()));
+    drop(fixture.gpu.finish());
     let payload = caught.expect_err("the damage was not found");
     payload
         .downcast_ref::<String>()
@@ -33,22 +33,22 @@ fn told(damage: impl FnOnce(&Rig, &[Held])) -> String {
 }
 
 #[track_caller]
-fn finds(number: &str, damage: impl FnOnce(&Rig, &[Held])) {
+fn finds(number: &str, damage: impl FnOnce(&Fixture, &[Held])) {
     let told = told(damage);
     assert!(told.contains(&format!("{number}: ")), "{number} was to be told, not: {told}");
 }
 
 #[test]
 fn damage_to_a_shard_is_found() {
-    fn change(rig: &Rig, damage: impl FnOnce(Books<'_>)) {
-        damage(rig.vector.shards.get(shard_of(1)).unwrap().lock().books());
+    fn change(fixture: &Fixture, damage: impl FnOnce(Books<'_>)) {
+        damage(fixture.vector.shards.get(shard_of(1)).unwrap().lock().books());
     }
-    finds("S1", |rig, _| change(rig, |books| *books.bytes += 1));
-    finds("S3", |rig, _| change(rig, |books| *books.generation += 1));
-    finds("S4", |rig, _| change(rig, |books| *books.empty = 0));
-    finds("S5", |rig, held| {
+    finds("S1", |fixture, _| change(fixture, |books| *books.bytes += 1));
+    finds("S3", |fixture, _| change(fixture, |books| *books.generation += 1));
+    finds("S4", |fixture, _| change(fixture, |books| *books.empty = 0));
+    finds("S5", |fixture, held| {
         let key = held[0].grant.key;
-        change(rig, |books| {
+        change(fixture, |books| {
             drop(books.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
@@ -56,42 +56,42 @@ fn damage_to_a_shard_is_found() {
 
 #[test]
 fn damage_to_the_core_is_found() {
-    fn change(rig: &Rig, damage: impl FnOnce(&mut Active)) {
-        damage(rig.vector.core.lock().active.as_mut().unwrap());
+    fn change(fixture: &Fixture, damage: impl FnOnce(&mut Active)) {
+        damage(fixture.vector.core.lock().active.as_mut().unwrap());
     }
-    finds("V1", |rig, _| change(rig, |active| active.block_count += 1));
-    finds("V2", |rig, _| change(rig, |active| active.block_bytes -= 1));
-    finds("V3", |rig, _| change(rig, |active| active.empty_blocks += 1));
-    finds("V4", |rig, _| {
-        change(rig, |active| {
+    finds("V1", |fixture, _| change(fixture, |active| active.block_count += 1));
+    finds("V2", |fixture, _| change(fixture, |active| active.block_bytes -= 1));
+    finds("V3", |fixture, _| change(fixture, |active| active.empty_blocks += 1));
+    finds("V4", |fixture, _| {
+        change(fixture, |active| {
             active.blocks[0].as_mut().unwrap().memory.size += 1;
             active.block_bytes += 1;
         });
     });
-    finds("V5", |rig, _| {
-        change(rig, |active| {
+    finds("V5", |fixture, _| {
+        change(fixture, |active| {
             active.blocks[0].as_mut().unwrap().empty = true;
             active.empty_blocks += 1;
         });
     });
-    finds("V6", |rig, _| change(rig, |active| active.config.min_blocks = 2));
-    finds("V7", |rig, _| change(rig, |active| active.config.max_blocks = 0));
-    finds("V8", |rig, held| {
+    finds("V6", |fixture, _| change(fixture, |active| active.config.min_blocks = 2));
+    finds("V7", |fixture, _| change(fixture, |active| active.config.max_blocks = 0));
+    finds("V8", |fixture, held| {
         let key = held.last().unwrap().grant.key;
-        change(rig, |active| {
+        change(fixture, |active| {
             drop(active.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
     // A range whose chunk the core has allocated to another owner.
-    finds("V9", |rig, _| {
-        let shard = rig.vector.shards.get(shard_of(2)).unwrap().lock();
-        let (key, _) = shard.loans().next().unwrap();
-        change(rig, |active| {
+    finds("V9", |fixture, _| {
+        let shard = fixture.vector.shards.get(shard_of(2)).unwrap().lock();
+        let (key, _) = shard.leases().next().unwrap();
+        change(fixture, |active| {
             active.engine.free(key).unwrap();
             active.engine.allocate(&Request { tag: Tag(1), ..Request::new(MIB, aligned(64 * KIB)) }).unwrap();
         });
     });
-    finds("V10", |rig, _| change(rig, |active| active.loan_count -= 1));
-    finds("V11", |rig, _| change(rig, |active| active.loan_count += 1));
-    finds("V11", |rig, _| change(rig, |active| active.loan_bytes += 1));
+    finds("V10", |fixture, _| change(fixture, |active| active.lease_count -= 1));
+    finds("V11", |fixture, _| change(fixture, |active| active.lease_count += 1));
+    finds("V11", |fixture, _| change(fixture, |active| active.lease_bytes += 1));
 }

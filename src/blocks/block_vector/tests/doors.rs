@@ -54,11 +54,11 @@ fn a_ring_takes_what_it_has_room_for() {
 }
 
 /// A shard with 128 allocations of 16 KiB.
-fn large_shard(rig: &Rig) -> Vec<Held> {
-    rig.settle(1);
-    let held: Vec<_> = (0..128).map(|_| rig.get(16 * KIB, 1)).collect();
+fn large_shard(fixture: &Fixture) -> Vec<Held> {
+    fixture.attach(1);
+    let held: Vec<_> = (0..128).map(|_| fixture.get(16 * KIB, 1)).collect();
     assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
-    assert!(rig.lent().1 >= 2 * MIB);
+    assert!(fixture.leased().1 >= 2 * MIB);
     held
 }
 
@@ -68,9 +68,9 @@ fn large_shard(rig: &Rig) -> Vec<Held> {
 fn whoever_frees_last_empties_the_ring() {
     for (own, foreign) in [(20, 108), (108, 20), (0, 128), (127, 1), (64, 64)] {
         for own_first in [false, true] {
-            let rig = Rig::new(config());
-            let first = rig.get(64, 1);
-            let held = large_shard(&rig);
+            let fixture = Fixture::new(config());
+            let first = fixture.get(64, 1);
+            let held = large_shard(&fixture);
             let (by_own, by_other) = held.split_at(own);
             assert_eq!(by_other.len(), foreign);
             let mut turns = [(1, by_own), (2, by_other)];
@@ -78,14 +78,18 @@ fn whoever_frees_last_empties_the_ring() {
                 turns.reverse();
             }
             for (thread, part) in turns {
-                rig.thread(thread);
-                rig.free_all(part.iter().copied());
+                fixture.thread(thread);
+                fixture.free_all(part.iter().copied());
             }
             // No call has locked the shard since.
-            assert!(rig.lent().1 <= MIB, "{own} and {foreign}: {} bytes for nothing", rig.lent().1);
-            rig.check();
-            rig.free(first);
-            rig.finish();
+            assert!(
+                fixture.leased().1 <= MIB,
+                "{own} and {foreign}: {} bytes for nothing",
+                fixture.leased().1
+            );
+            fixture.check();
+            fixture.free(first);
+            fixture.finish();
         }
     }
 }
@@ -93,64 +97,64 @@ fn whoever_frees_last_empties_the_ring() {
 /// A shard's own thread drains its ring within 16 allocations, long before it needs another range.
 #[test]
 fn what_is_left_is_used_again_soon() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    let mut held = large_shard(&rig);
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    let mut held = large_shard(&fixture);
     // A third range, large enough for what follows.
-    held.push(rig.get(16 * KIB, 1));
-    rig.thread(2);
+    held.push(fixture.get(16 * KIB, 1));
+    fixture.thread(2);
     let freed: Vec<_> = held.drain(40..60).collect();
     let places: Vec<_> = freed.iter().map(|it| it.grant.offset).collect();
-    rig.free_all(freed);
-    rig.thread(1);
-    let more: Vec<_> = (0..17).map(|_| rig.get(16 * KIB, 1)).collect();
+    fixture.free_all(freed);
+    fixture.thread(1);
+    let more: Vec<_> = (0..17).map(|_| fixture.get(16 * KIB, 1)).collect();
     assert!(more.iter().any(|it| places.contains(&it.grant.offset)), "nothing of {places:?} is used again");
-    rig.free_all(held);
-    rig.free_all(more);
-    rig.free(first);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.free_all(more);
+    fixture.free(first);
+    fixture.finish();
 }
 
 /// Statistics and leak reports do not count keys in the ring.
 #[test]
 fn figures_know_what_was_left() {
-    let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
-    let mut held = large_shard(&rig);
-    rig.thread(2);
+    let fixture = Fixture::new(VectorConfig { min_blocks: 1, ..config() });
+    let mut held = large_shard(&fixture);
+    fixture.thread(2);
     for count in (100..held.len()).rev() {
-        rig.free(held.pop().unwrap());
-        assert_eq!(rig.vector.totals().allocation_count, widen(count));
+        fixture.free(held.pop().unwrap());
+        assert_eq!(fixture.vector.totals().allocation_count, widen(count));
     }
     let freed = held.pop().unwrap();
-    rig.vector.set_name(freed.live(), Some("given back")).unwrap();
-    rig.free(freed);
+    fixture.vector.set_name(freed.live(), Some("given back")).unwrap();
+    fixture.free(freed);
     let mut leaks = 0;
-    rig.vector.deactivate(&rig.context, &mut |visited| {
+    fixture.vector.deactivate(&fixture.context, &mut |visited| {
         leaks += 1;
         assert!(matches!(visited, Visited::Chunk { annotation: None, .. }), "{visited:?}");
     });
     assert_eq!(leaks, held.len());
-    assert!(rig.gpu.live().is_empty());
+    assert!(fixture.gpu.live().is_empty());
 }
 
 /// A shard serves its own thread on the fast path. The exception is one allocation in sixteen, if its ring has a key.
 #[test]
 fn the_fast_way_is_the_usual_one() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    let home = rig.settle(1);
-    let mut held: Vec<_> = (0..200).map(|_| rig.get(64, 1)).collect();
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    let home = fixture.attach(1);
+    let mut held: Vec<_> = (0..200).map(|_| fixture.get(64, 1)).collect();
     let wanted = request(64, 1);
     let slow = |held: &mut Vec<Held>, door: bool| {
         let slow = (0..160).filter(|_| {
             if door {
-                rig.thread(2);
-                rig.free(held.pop().unwrap());
-                rig.thread(1);
+                fixture.thread(2);
+                fixture.free(held.pop().unwrap());
+                fixture.thread(1);
             }
-            let granted = rig.vector.grant_in_shard(home, &wanted);
+            let granted = fixture.vector.grant_in_shard(home, &wanted);
             let is_slow = granted.is_none();
-            let it = granted.map_or_else(|| rig.get(64, 1), |grant| Held { grant, request: wanted });
+            let it = granted.map_or_else(|| fixture.get(64, 1), |grant| Held { grant, request: wanted });
             held.insert(0, it);
             is_slow
         });
@@ -159,76 +163,77 @@ fn the_fast_way_is_the_usual_one() {
     assert_eq!(slow(&mut held, false), 0);
     assert_eq!(slow(&mut held, true), 160 / 16);
     assert!(held.iter().all(|it| it.grant.shard == home));
-    rig.free_all(held);
-    rig.free(first);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.free(first);
+    fixture.finish();
 }
 
 /// Small sizes use slabs in a shard if the core has slabs, and the last free still empties the ranges.
 #[test]
 fn a_shard_has_slabs_where_its_core_has() {
     for (block_size, has_slabs) in [(128 * MIB, true), (64 * MIB, false)] {
-        let rig = Rig::new(VectorConfig { block_size, ..config() });
-        let first = rig.get(64, 1);
-        rig.settle(1);
-        let held: Vec<_> = (0..2000).map(|_| rig.get(2 * KIB, 1)).collect();
+        let fixture = Fixture::new(VectorConfig { block_size, ..config() });
+        let first = fixture.get(64, 1);
+        fixture.attach(1);
+        let held: Vec<_> = (0..2000).map(|_| fixture.get(2 * KIB, 1)).collect();
         assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
         // Bit 31 marks the key of a slot.
         let slots = held.iter().filter(|it| it.grant.key.0.get() >> 31 & 1 == 1).count();
         assert_eq!(slots > 100, has_slabs, "{slots} slots in blocks of {block_size}");
-        rig.check();
+        fixture.check();
         let (mut own, mut others) = (held, Vec::new());
         others.extend(own.split_off(1000));
-        rig.thread(2);
-        rig.free_all(others);
-        rig.thread(1);
-        rig.free_all(own);
-        rig.check();
-        assert!(rig.lent().1 <= MIB, "{} bytes for nothing", rig.lent().1);
-        rig.free(first);
-        rig.finish();
+        fixture.thread(2);
+        fixture.free_all(others);
+        fixture.thread(1);
+        fixture.free_all(own);
+        fixture.check();
+        assert!(fixture.leased().1 <= MIB, "{} bytes for nothing", fixture.leased().1);
+        fixture.free(first);
+        fixture.finish();
     }
 }
 
 /// A shard that cannot add another range returns it, and the core serves the request.
 #[test]
-fn a_loan_that_is_refused_goes_back() {
-    let rig = Rig::new(config());
-    let mut held = vec![rig.get(64, 1)];
-    let home = rig.settle(1);
-    held.push(rig.get(64, 1));
-    rig.vector.shards.get(home).unwrap().lock().refuse_loans();
-    let lent = rig.lent();
+fn a_lease_that_is_refused_goes_back() {
+    let fixture = Fixture::new(config());
+    let mut held = vec![fixture.get(64, 1)];
+    let home = fixture.attach(1);
+    held.push(fixture.get(64, 1));
+    fixture.vector.shards.get(home).unwrap().lock().refuse_leases();
+    let leased = fixture.leased();
     let in_shard = (0..20).filter(|_| {
         // The core serves when the shard can hold no more ranges.
-        let it = rig.get(200 * KIB, 1);
+        let it = fixture.get(200 * KIB, 1);
         held.push(it);
-        rig.check();
-        assert_eq!(rig.lent(), lent, "no loan is left that nobody has");
+        fixture.check();
+        assert_eq!(fixture.leased(), leased, "no lease is left that nobody has");
         it.grant.shard == home
     });
-    assert!(in_shard.count() < 10, "another loan was taken in");
-    rig.free_all(held);
-    rig.finish();
+    assert!(in_shard.count() < 10, "another lease was taken in");
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// While one thread allocates a block from the driver, it holds the growth lock.
 #[test]
 fn growth_is_locked_while_the_driver_is_asked() {
     const CALL: &str = "vkAllocateMemory";
-    let rig = Rig::new(config());
-    rig.gpu.faults().hold(CALL);
+    let fixture = Fixture::new(config());
+    fixture.gpu.faults().hold(CALL);
     std::thread::scope(|scope| {
-        let grower = scope.spawn(|| rig.vector.allocate(&rig.context, &request(64, 1), false).unwrap());
-        while rig.gpu.calls(CALL) == 0 {
+        let grower =
+            scope.spawn(|| fixture.vector.allocate(&fixture.context, &request(64, 1), false).unwrap());
+        while fixture.gpu.calls(CALL) == 0 {
             std::thread::yield_now();
         }
-        let is_free = rig.vector.growth.try_lock().is_some();
-        rig.gpu.faults().release(CALL);
+        let is_free = fixture.vector.growth.try_lock().is_some();
+        fixture.gpu.faults().release(CALL);
         let grant = grower.join().unwrap();
         assert!(!is_free, "another thread could have asked for a block, too");
-        assert!(rig.vector.growth.try_lock().is_some());
-        rig.free(Held { grant, request: request(64, 1) });
+        assert!(fixture.vector.growth.try_lock().is_some());
+        fixture.free(Held { grant, request: request(64, 1) });
     });
-    rig.finish();
+    fixture.finish();
 }

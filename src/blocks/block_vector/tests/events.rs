@@ -9,7 +9,7 @@ use ash::vk;
 use super::*;
 
 thread_local! {
-    static WATCHED: RefCell<Option<Rc<Rig>>> = const { RefCell::new(None) };
+    static WATCHED: RefCell<Option<Rc<Fixture>>> = const { RefCell::new(None) };
     static TOLD: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -19,9 +19,9 @@ struct Watching;
 
 impl io::Write for Watching {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        WATCHED.with_borrow(|rig| {
-            let Some(rig) = rig else { return };
-            let vector = &rig.vector;
+        WATCHED.with_borrow(|fixture| {
+            let Some(fixture) = fixture else { return };
+            let vector = &fixture.vector;
             assert!(vector.core.try_lock().is_some(), "told with the core taken");
             assert!(vector.dedicated.try_lock().is_some(), "told with the list of dedicated memory taken");
             assert!(vector.growth.try_lock().is_some(), "told with the growth taken");
@@ -56,41 +56,41 @@ fn events_come_without_locks() {
     tracing::subscriber::with_default(subscriber, || {
         // Other tests may reach an event first, without a subscriber, at this moment. Tracing caches the result once
         // for each event, and recomputes it afterwards.
-        let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-        assert!(rig.allocate(&request(32 * MIB, 64 * MIB)).is_ok_and(|it| {
-            rig.free(it);
-            rig.vector.activate(&rig.context, rig.config, None).is_err()
+        let fixture = Fixture::new(VectorConfig { min_blocks: 1, ..config() });
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        assert!(fixture.allocate(&request(32 * MIB, 64 * MIB)).is_ok_and(|it| {
+            fixture.free(it);
+            fixture.vector.activate(&fixture.context, fixture.config, None).is_err()
         }));
-        rig.finish();
+        fixture.finish();
         tracing::callsite::rebuild_interest_cache();
 
-        let rig = Rc::new(Rig::new(VectorConfig { empty_blocks_kept: 0, ..config() }));
-        WATCHED.set(Some(Rc::clone(&rig)));
-        rig.settle(1);
-        let held: Vec<_> = (0..200).map(|_| rig.get(256 * KIB, 1)).collect();
+        let fixture = Rc::new(Fixture::new(VectorConfig { empty_blocks_kept: 0, ..config() }));
+        WATCHED.set(Some(Rc::clone(&fixture)));
+        fixture.attach(1);
+        let held: Vec<_> = (0..200).map(|_| fixture.get(256 * KIB, 1)).collect();
         assert!(held.iter().any(|it| it.grant.shard != 0));
-        assert_eq!(u64::from(told()), rig.vector.totals().block_count, "blocks taken");
-        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-        rig.thread(0);
-        assert!(rig.allocate(&request(32 * MIB, 1)).is_err());
+        assert_eq!(u64::from(told()), fixture.vector.totals().block_count, "blocks taken");
+        fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        fixture.thread(0);
+        assert!(fixture.allocate(&request(32 * MIB, 1)).is_err());
         assert_eq!(told(), 1, "a block refused");
-        rig.gpu.faults().clear();
-        rig.free_all(held);
-        assert_ne!(told(), 0, "blocks that loans had held");
-        rig.settle(2);
-        let kept = rig.get(64, 1);
-        rig.free(rig.get(64, 1));
-        rig.free(kept);
-        rig.free(rig.get(64, 1));
+        fixture.gpu.faults().clear();
+        fixture.free_all(held);
+        assert_ne!(told(), 0, "blocks that leases had held");
+        fixture.attach(2);
+        let kept = fixture.get(64, 1);
+        fixture.free(fixture.get(64, 1));
+        fixture.free(kept);
+        fixture.free(fixture.get(64, 1));
         told();
-        rig.trim();
-        assert_eq!(rig.vector.totals().block_count, 0);
-        let _left = rig.get(64, 1);
+        fixture.trim();
+        assert_eq!(fixture.vector.totals().block_count, 0);
+        let _left = fixture.get(64, 1);
         told();
-        rig.vector.deactivate(&rig.context, &mut |_| ());
+        fixture.vector.deactivate(&fixture.context, &mut |_| ());
         assert_eq!(told(), 1, "the last block");
         WATCHED.set(None);
-        assert!(rig.gpu.live().is_empty());
+        assert!(fixture.gpu.live().is_empty());
     });
 }

@@ -10,17 +10,17 @@ use crate::metadata::{ASKED, ASKED_WARM};
 #[test]
 fn a_full_pool_has_room_in_a_shard() {
     for never_allocate in [false, true] {
-        let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
-        let mut held = vec![rig.get(64, 1)];
-        rig.settle(1);
-        held.push(rig.get(100 * KIB, 1));
+        let fixture = Fixture::new(VectorConfig { max_blocks: 1, ..config() });
+        let mut held = vec![fixture.get(64, 1)];
+        fixture.attach(1);
+        held.push(fixture.get(100 * KIB, 1));
         assert_eq!(held[1].grant.shard, shard_of(1));
         for thread in [0, 5] {
-            rig.thread(thread);
+            fixture.thread(thread);
             let wanted = VectorRequest { never_allocate, ..request(100 * KIB, 64) };
             let mut shards = Vec::new();
             let error = loop {
-                match rig.allocate(&wanted) {
+                match fixture.allocate(&wanted) {
                     Ok(it) => {
                         shards.push(it.grant.shard);
                         held.push(it);
@@ -36,8 +36,8 @@ fn a_full_pool_has_room_in_a_shard() {
             } else {
                 assert!(shards.is_empty(), "there was room after all: {shards:?}");
             }
-            let Totals { block_bytes, allocation_bytes, .. } = rig.vector.totals();
-            let walked = rig.walk();
+            let Totals { block_bytes, allocation_bytes, .. } = fixture.vector.totals();
+            let walked = fixture.walk();
             let largest = walked[0].1.iter().filter(|chunk| chunk.2.is_none()).map(|chunk| chunk.1).max();
             let expected = AllocationError::Full {
                 size: 100 * KIB,
@@ -48,15 +48,15 @@ fn a_full_pool_has_room_in_a_shard() {
                 max_block_count: if never_allocate { 0 } else { 1 },
             };
             assert_eq!(error, expected);
-            let in_core_only = rig.vector.place_or_refuse(&rig.context, &wanted, true);
+            let in_core_only = fixture.vector.place_or_refuse(&fixture.context, &wanted, true);
             assert!(in_core_only.is_none(), "the shards are to be asked as well");
-            rig.check();
+            fixture.check();
         }
         // Small requests still find room somewhere.
-        held.extend((0..10).map(|_| rig.get(KIB, 1)));
-        rig.check();
-        rig.free_all(held);
-        rig.finish();
+        held.extend((0..10).map(|_| fixture.get(KIB, 1)));
+        fixture.check();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -64,16 +64,16 @@ fn a_full_pool_has_room_in_a_shard() {
 #[test]
 fn the_last_room_is_for_everybody() {
     for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset] {
-        let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
-        let first = rig.get(64, 1);
-        rig.settle(1);
-        let own = rig.get(64, 1);
-        rig.thread(0);
+        let fixture = Fixture::new(VectorConfig { max_blocks: 1, ..config() });
+        let first = fixture.get(64, 1);
+        fixture.attach(1);
+        let own = fixture.get(64, 1);
+        fixture.thread(0);
         let mut held: Vec<_> = std::iter::from_fn(|| {
-            let it = rig.allocate(&request(64 * KIB, 64 * KIB)).ok();
+            let it = fixture.allocate(&request(64 * KIB, 64 * KIB)).ok();
             it.filter(|it| {
                 it.grant.shard == 0 || {
-                    rig.free(*it);
+                    fixture.free(*it);
                     false
                 }
             })
@@ -82,41 +82,41 @@ fn the_last_room_is_for_everybody() {
         assert!(held.len() > 400);
         // Larger than a shard serves while there is other space.
         let wanted = VectorRequest { strategy, ..request(512 * KIB, 64 * KIB) };
-        let it = rig.allocate(&wanted).unwrap();
+        let it = fixture.allocate(&wanted).unwrap();
         assert_eq!(it.grant.shard, shard_of(1));
         assert_eq!(it.grant.offset % (64 * KIB), 0);
-        rig.free(it);
+        fixture.free(it);
         // Alignments above that of ranges are not possible.
-        let error = rig.allocate(&request(64, 128 * KIB)).unwrap_err();
+        let error = fixture.allocate(&request(64, 128 * KIB)).unwrap_err();
         let AllocationError::Full { free, largest_free, .. } = error else { panic!("{error:?}") };
         assert!(largest_free > 512 * KIB && largest_free <= free, "the largest range is in the shard");
-        rig.check();
+        fixture.check();
         held.extend([first, own]);
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
 /// If the driver refuses, shards help out. If they cannot, nothing changes.
 #[test]
 fn a_driver_that_refuses() {
-    let rig = Rig::new(config());
-    let mut held = vec![rig.get(64, 1)];
-    rig.settle(1);
-    held.push(rig.get(64, 1));
-    rig.thread(0);
-    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let fixture = Fixture::new(config());
+    let mut held = vec![fixture.get(64, 1)];
+    fixture.attach(1);
+    held.push(fixture.get(64, 1));
+    fixture.thread(0);
+    fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     let mut in_shard = 0;
     let error = loop {
-        let before = rig.vector.totals();
-        match rig.allocate(&request(60 * KIB, 4)) {
+        let before = fixture.vector.totals();
+        match fixture.allocate(&request(60 * KIB, 4)) {
             Ok(it) => {
                 in_shard += u32::from(it.grant.shard != 0);
                 assert_eq!(it.grant.shard != 0, in_shard > 0, "first the core, then the shard");
                 held.push(it);
             }
             Err(error) => {
-                let after = rig.vector.totals();
+                let after = fixture.vector.totals();
                 assert_eq!(after.allocation_bytes, before.allocation_bytes);
                 break error;
             }
@@ -125,74 +125,77 @@ fn a_driver_that_refuses() {
     assert_eq!(in_shard, 17);
     let AllocationError::Memory(MemoryError::Driver { error, .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.result, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    rig.check();
-    // Also for a settled thread.
-    rig.settle(2);
-    assert!(rig.allocate(&request(60 * KIB, 4)).is_err());
-    rig.check();
-    rig.gpu.faults().clear();
-    held.push(rig.get(60 * KIB, 4));
-    assert_eq!(rig.vector.totals().block_count, 2);
-    rig.free_all(held);
-    rig.finish();
+    fixture.check();
+    // Also for a attached thread.
+    fixture.attach(2);
+    assert!(fixture.allocate(&request(60 * KIB, 4)).is_err());
+    fixture.check();
+    fixture.gpu.faults().clear();
+    held.push(fixture.get(60 * KIB, 4));
+    assert_eq!(fixture.vector.totals().block_count, 2);
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// Over the budget, a request limited to it gets space in shards, but no block.
 #[test]
 fn within_the_budget() {
-    let rig = Rig::new(VectorConfig { block_size: 512 * MIB, ..config() });
-    let mut held: Vec<_> = (0..3).map(|_| rig.get(512 * MIB - 8 * MIB, 1)).collect();
-    rig.settle(1);
-    held.push(rig.get(64, 1));
+    let fixture = Fixture::new(VectorConfig { block_size: 512 * MIB, ..config() });
+    let mut held: Vec<_> = (0..3).map(|_| fixture.get(512 * MIB - 8 * MIB, 1)).collect();
+    fixture.attach(1);
+    held.push(fixture.get(64, 1));
     assert_eq!(held[3].grant.shard, shard_of(1));
-    rig.thread(0);
+    fixture.thread(0);
     let wanted = VectorRequest { within_budget: true, ..request(256 * KIB, 1) };
     let error = loop {
-        match rig.allocate(&wanted) {
+        match fixture.allocate(&wanted) {
             Ok(it) => held.push(it),
             Err(error) => break error,
         }
     };
     assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
-    let Totals { block_count, block_bytes, allocation_bytes, .. } = rig.vector.totals();
+    let Totals { block_count, block_bytes, allocation_bytes, .. } = fixture.vector.totals();
     assert_eq!(block_count, 3);
     assert!(block_bytes - allocation_bytes < 4 * 256 * KIB, "all that there was is used");
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// A block that did not help, because another request took its place, is not kept against the policy.
 #[test]
 fn too_large_for_any_block() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let own = rig.get(64, 1);
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
     for thread in [0, 1] {
-        rig.thread(thread);
-        let error = rig.allocate(&request(32 * MIB + 1, 1)).unwrap_err();
+        fixture.thread(thread);
+        let error = fixture.allocate(&request(32 * MIB + 1, 1)).unwrap_err();
         assert_eq!(error, AllocationError::BlockTooSmall { size: 32 * MIB + 1, block_size: 32 * MIB });
-        assert!(rig.allocate(&request(u64::MAX, 1)).is_err());
+        assert!(fixture.allocate(&request(u64::MAX, 1)).is_err());
         let pages = VectorRequest { whole_pages: true, ..request(u64::MAX - 3, 1) };
-        assert!(rig.allocate(&pages).is_err());
+        assert!(fixture.allocate(&pages).is_err());
     }
-    rig.check();
-    rig.free_all([first, own]);
-    rig.finish();
+    fixture.check();
+    fixture.free_all([first, own]);
+    fixture.finish();
 }
 
 /// A miss asks the engine once before and once after the vector grows. A recent refusal is not repeated.
 #[test]
 fn a_miss_asks_the_engine_at_most_twice() {
-    let rig = Rig::new(VectorConfig { max_blocks: 2, ..config() });
+    let fixture = Fixture::new(VectorConfig { max_blocks: 2, ..config() });
     let ask = |size| {
         let request = request(size, 1);
         ASKED.set(0);
         // As in the allocator: the fast path, then the slow one.
-        let at_once = rig.vector.grant(request).or_else(|| rig.vector.place_at_once(&rig.context, &request));
+        let at_once = fixture
+            .vector
+            .grant(request)
+            .or_else(|| fixture.vector.place_at_once(&fixture.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
-            None => rig.vector.allocate(&rig.context, &request, true),
+            None => fixture.vector.allocate(&fixture.context, &request, true),
         };
         (ASKED.get(), grant.ok().map(|grant| Held { grant, request }))
     };
@@ -203,33 +206,33 @@ fn a_miss_asks_the_engine_at_most_twice() {
         held.push(granted.unwrap());
     }
     // Enough free space, but in two places.
-    rig.free(held.remove(0));
-    rig.free(held.remove(1));
+    fixture.free(held.remove(0));
+    fixture.free(held.remove(1));
     let (asked, granted) = ask(16 * MIB);
     assert_eq!(asked, 2, "a later miss takes another block");
     held.push(granted.unwrap());
     let (asked, granted) = ask(20 * MIB);
     assert!(asked == 1 && granted.is_none(), "there may be no third: {asked}");
-    rig.free_all(held);
+    fixture.free_all(held);
 }
 
 /// A refused request is not searched again until something changes. If no block may be created, the short path gives
 /// the same error as the long one.
 #[test]
 fn a_refusal_is_remembered_at_once() {
-    let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
-    let mut held: Vec<_> = (0..4).map(|_| rig.get(8 * MIB, 1)).collect();
+    let fixture = Fixture::new(VectorConfig { max_blocks: 1, ..config() });
+    let mut held: Vec<_> = (0..4).map(|_| fixture.get(8 * MIB, 1)).collect();
     // Enough free space, but in two places.
-    rig.free(held.remove(0));
-    rig.free(held.remove(1));
+    fixture.free(held.remove(0));
+    fixture.free(held.remove(1));
     let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };
     let looks = || {
         ASKED_WARM.set((0, 0));
-        assert!(rig.vector.grant(wanted).is_none());
+        assert!(fixture.vector.grant(wanted).is_none());
         ASKED_WARM.get()
     };
     assert_eq!([looks(), looks()], [(1, 1), (1, 0)]);
-    let refused = rig.vector.place_or_refuse(&rig.context, &wanted, true).unwrap().unwrap_err();
+    let refused = fixture.vector.place_or_refuse(&fixture.context, &wanted, true).unwrap().unwrap_err();
     let expected = AllocationError::Full {
         size: 16 * MIB,
         alignment: 1,
@@ -238,16 +241,16 @@ fn a_refusal_is_remembered_at_once() {
         block_count: 1,
         max_block_count: 0,
     };
-    assert_eq!((refused, rig.allocate(&wanted).unwrap_err()), (expected, expected));
+    assert_eq!((refused, fixture.allocate(&wanted).unwrap_err()), (expected, expected));
     let too_large = VectorRequest { size: 32 * MIB + 1, ..wanted };
     assert_eq!(
-        rig.vector.place_or_refuse(&rig.context, &too_large, true).unwrap().unwrap_err(),
-        rig.allocate(&too_large).unwrap_err()
+        fixture.vector.place_or_refuse(&fixture.context, &too_large, true).unwrap().unwrap_err(),
+        fixture.allocate(&too_large).unwrap_err()
     );
-    rig.free(held.remove(0));
-    let grant = rig.vector.place_or_refuse(&rig.context, &wanted, true).unwrap().unwrap();
+    fixture.free(held.remove(0));
+    let grant = fixture.vector.place_or_refuse(&fixture.context, &wanted, true).unwrap().unwrap();
     held.push(Held { grant, request: wanted });
-    rig.check();
-    rig.free_all(held);
-    rig.finish();
+    fixture.check();
+    fixture.free_all(held);
+    fixture.finish();
 }

@@ -12,8 +12,8 @@ fn mapped(size: u64) -> VectorRequest {
 }
 
 /// The user count of the mapping of the only block.
-fn users(rig: &Rig) -> u64 {
-    let core = rig.vector.core.lock();
+fn users(fixture: &Fixture) -> u64 {
+    let core = fixture.vector.core.lock();
     let mut blocks = core.active.as_ref().unwrap().blocks.iter().flatten();
     let count = blocks.next().unwrap().map_count;
     assert!(blocks.next().is_none());
@@ -22,174 +22,174 @@ fn users(rig: &Rig) -> u64 {
 
 /// A block is mapped once for all shards. Each leased range with a mapped allocation counts as one user.
 #[test]
-fn a_loan_is_one_user() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
+fn a_lease_is_one_user() {
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
     let mut held = Vec::new();
     let mut base = None;
     for thread in 1..4 {
-        rig.settle(thread);
-        held.push(rig.get(64, 1));
-        assert_eq!(users(&rig), u64::from(thread) - 1);
+        fixture.attach(thread);
+        held.push(fixture.get(64, 1));
+        assert_eq!(users(&fixture), u64::from(thread) - 1);
         for _ in 0..5 {
-            let it = rig.allocate(&mapped(100)).unwrap();
+            let it = fixture.allocate(&mapped(100)).unwrap();
             assert_eq!(it.grant.shard, shard_of(thread));
-            let here = rig.vector.map(&rig.context, it.live()).unwrap();
+            let here = fixture.vector.map(&fixture.context, it.live()).unwrap();
             assert_eq!(it.grant.mapped, here.at(it.grant.offset));
             assert_eq!(*base.get_or_insert(here), here);
-            rig.vector.unmap(it.live()).unwrap();
-            assert_eq!(users(&rig), u64::from(thread));
+            fixture.vector.unmap(it.live()).unwrap();
+            assert_eq!(users(&fixture), u64::from(thread));
             held.push(it);
         }
     }
-    assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
+    assert_eq!(fixture.gpu.calls("vkMapMemory"), 1);
     // Freed by another thread. The ranges stay users until they are returned.
-    rig.thread(7);
+    fixture.thread(7);
     while let Some(it) = held.pop() {
-        rig.free(it);
-        assert_eq!(rig.gpu.live().mapped, 1);
+        fixture.free(it);
+        assert_eq!(fixture.gpu.live().mapped, 1);
     }
-    assert_eq!(users(&rig), 3);
-    rig.trim();
-    assert_eq!((users(&rig), rig.gpu.live().mapped), (0, 0), "no loan, no mapping");
-    assert_eq!(rig.gpu.calls("vkUnmapMemory"), 1);
-    rig.check();
-    rig.free(first);
-    rig.finish();
+    assert_eq!(users(&fixture), 3);
+    fixture.trim();
+    assert_eq!((users(&fixture), fixture.gpu.live().mapped), (0, 0), "no lease, no mapping");
+    assert_eq!(fixture.gpu.calls("vkUnmapMemory"), 1);
+    fixture.check();
+    fixture.free(first);
+    fixture.finish();
 }
 
 /// `trim` unmaps exactly the mappings without users, shards included.
 #[test]
 fn trim_unmaps_only_what_is_not_used() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let plain = rig.get(64, 1);
-    let map = || rig.vector.map(&rig.context, plain.live()).unwrap();
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let plain = fixture.get(64, 1);
+    let map = || fixture.vector.map(&fixture.context, plain.live()).unwrap();
     let base = map();
-    rig.trim();
+    fixture.trim();
     assert_eq!(map(), base, "a guard keeps it");
-    rig.vector.unmap(plain.live()).unwrap();
-    rig.trim();
-    assert_eq!(rig.gpu.live().mapped, 1, "there is one guard left");
-    rig.vector.unmap(plain.live()).unwrap();
-    assert_eq!(rig.gpu.live().mapped, 1, "until somebody trims");
-    rig.trim();
-    assert_eq!(rig.gpu.live().mapped, 0);
-    assert!(matches!(rig.vector.unmap(plain.live()), Err(MapError::NotMapped)));
-    assert!(matches!(rig.vector.pin_mapping(plain.live()), Err(MapError::NotMapped)));
+    fixture.vector.unmap(plain.live()).unwrap();
+    fixture.trim();
+    assert_eq!(fixture.gpu.live().mapped, 1, "there is one guard left");
+    fixture.vector.unmap(plain.live()).unwrap();
+    assert_eq!(fixture.gpu.live().mapped, 1, "until somebody trims");
+    fixture.trim();
+    assert_eq!(fixture.gpu.live().mapped, 0);
+    assert!(matches!(fixture.vector.unmap(plain.live()), Err(MapError::NotMapped)));
+    assert!(matches!(fixture.vector.pin_mapping(plain.live()), Err(MapError::NotMapped)));
 
-    let persistent = rig.allocate(&mapped(64)).unwrap();
+    let persistent = fixture.allocate(&mapped(64)).unwrap();
     for _ in 0..3 {
-        rig.trim();
-        assert_eq!(rig.gpu.live().mapped, 1);
+        fixture.trim();
+        assert_eq!(fixture.gpu.live().mapped, 1);
         let base = map();
-        rig.vector.unmap(plain.live()).unwrap();
+        fixture.vector.unmap(plain.live()).unwrap();
         assert_eq!(persistent.grant.mapped, base.at(persistent.grant.offset));
     }
     // The range stays mapped, so the next allocation needs no driver call.
-    rig.free(persistent);
-    rig.trim();
-    let maps = rig.gpu.calls("vkMapMemory");
-    let again = rig.allocate(&mapped(64)).unwrap();
+    fixture.free(persistent);
+    fixture.trim();
+    let maps = fixture.gpu.calls("vkMapMemory");
+    let again = fixture.allocate(&mapped(64)).unwrap();
     assert_eq!(again.grant.mapped, map().at(again.grant.offset));
-    rig.vector.unmap(plain.live()).unwrap();
-    assert_eq!(rig.gpu.calls("vkMapMemory"), maps);
-    rig.check();
-    rig.free_all([first, plain, again]);
-    rig.finish();
+    fixture.vector.unmap(plain.live()).unwrap();
+    assert_eq!(fixture.gpu.calls("vkMapMemory"), maps);
+    fixture.check();
+    fixture.free_all([first, plain, again]);
+    fixture.finish();
 }
 
 /// If the driver refuses to map, the allocation is freed, no user is counted, and the next attempt tries again.
 #[test]
 fn a_driver_that_does_not_map() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let own = rig.get(64, 1);
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
     for result in [vk::Result::ERROR_MEMORY_MAP_FAILED, vk::Result::ERROR_OUT_OF_HOST_MEMORY] {
-        rig.gpu.faults().fail_always("vkMapMemory", result);
+        fixture.gpu.faults().fail_always("vkMapMemory", result);
         for thread in [1, 2, 0] {
-            rig.thread(thread);
-            let error = rig.allocate(&mapped(64)).unwrap_err();
+            fixture.thread(thread);
+            let error = fixture.allocate(&mapped(64)).unwrap_err();
             assert!(matches!(error, AllocationError::Map(error) if error.result == result), "{error:?}");
-            assert_eq!((rig.vector.totals().allocation_count, users(&rig)), (2, 0));
-            assert!(rig.vector.map(&rig.context, own.live()).is_err());
-            assert_eq!(users(&rig), 0);
-            rig.check();
+            assert_eq!((fixture.vector.totals().allocation_count, users(&fixture)), (2, 0));
+            assert!(fixture.vector.map(&fixture.context, own.live()).is_err());
+            assert_eq!(users(&fixture), 0);
+            fixture.check();
         }
-        rig.gpu.faults().clear();
+        fixture.gpu.faults().clear();
     }
-    rig.thread(1);
-    let it = rig.allocate(&mapped(64)).unwrap();
+    fixture.thread(1);
+    let it = fixture.allocate(&mapped(64)).unwrap();
     assert!(it.grant.mapped.is_mapped() && it.grant.shard == shard_of(1));
-    rig.free_all([first, own, it]);
-    rig.finish();
+    fixture.free_all([first, own, it]);
+    fixture.finish();
 }
 
 /// Several threads want the first mapping of one range: it is mapped and counted once.
 #[test]
-fn two_threads_map_one_loan() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let own = rig.get(64, 1);
-    rig.gpu.faults().delay("vkMapMemory", Duration::from_millis(30));
+fn two_threads_map_one_lease() {
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
+    fixture.gpu.faults().delay("vkMapMemory", Duration::from_millis(30));
     let barrier = Barrier::new(4);
     let held: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|thread| {
-                let (rig, barrier) = (&rig, &barrier);
+                let (fixture, barrier) = (&fixture, &barrier);
                 scope.spawn(move || {
                     // All of them have the same shard.
-                    rig.thread(1 + 64 * thread);
+                    fixture.thread(1 + 64 * thread);
                     barrier.wait();
-                    rig.allocate(&mapped(64)).unwrap()
+                    fixture.allocate(&mapped(64)).unwrap()
                 })
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(held.iter().all(|it| it.grant.shard == shard_of(1) && it.grant.mapped.is_mapped()));
-    assert_eq!((users(&rig), rig.gpu.calls("vkMapMemory")), (1, 1));
-    rig.gpu.faults().clear();
-    rig.check();
-    rig.free_all(held);
-    rig.free_all([first, own]);
-    rig.finish();
+    assert_eq!((users(&fixture), fixture.gpu.calls("vkMapMemory")), (1, 1));
+    fixture.gpu.faults().clear();
+    fixture.check();
+    fixture.free_all(held);
+    fixture.free_all([first, own]);
+    fixture.finish();
 }
 
 /// A leaked guard ends with the block, and does no harm.
 #[test]
 fn a_forgotten_guard() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let own = rig.get(64, 1);
-    rig.vector.map(&rig.context, own.live()).unwrap();
-    rig.free(own);
-    rig.trim();
-    assert_eq!(rig.gpu.live().mapped, 1);
-    rig.free(first);
-    assert_eq!(users(&rig), 0);
-    rig.finish();
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
+    fixture.vector.map(&fixture.context, own.live()).unwrap();
+    fixture.free(own);
+    fixture.trim();
+    assert_eq!(fixture.gpu.live().mapped, 1);
+    fixture.free(first);
+    assert_eq!(users(&fixture), 0);
+    fixture.finish();
 }
 
 /// A returned range ends its own use of the mapping, and no other.
 #[test]
-fn a_loan_that_goes_back_is_no_user() {
-    let rig = Rig::new(config());
-    let first = rig.allocate(&mapped(64)).unwrap();
-    rig.settle(1);
-    let held: Vec<_> = (0..200).map(|_| rig.allocate(&mapped(16 * KIB)).unwrap()).collect();
-    let loans = rig.lent().0;
-    assert!(loans > 2);
-    assert_eq!(users(&rig), 1 + loans);
-    rig.free_all(held);
-    assert_eq!(users(&rig), 1 + rig.lent().0);
-    rig.trim();
-    assert_eq!((users(&rig), rig.gpu.live().mapped), (1, 1));
-    rig.check();
-    rig.free(first);
-    rig.finish();
+fn a_lease_that_goes_back_is_no_user() {
+    let fixture = Fixture::new(config());
+    let first = fixture.allocate(&mapped(64)).unwrap();
+    fixture.attach(1);
+    let held: Vec<_> = (0..200).map(|_| fixture.allocate(&mapped(16 * KIB)).unwrap()).collect();
+    let leases = fixture.leased().0;
+    assert!(leases > 2);
+    assert_eq!(users(&fixture), 1 + leases);
+    fixture.free_all(held);
+    assert_eq!(users(&fixture), 1 + fixture.leased().0);
+    fixture.trim();
+    assert_eq!((users(&fixture), fixture.gpu.live().mapped), (1, 1));
+    fixture.check();
+    fixture.free(first);
+    fixture.finish();
 }

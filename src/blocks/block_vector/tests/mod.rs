@@ -82,7 +82,7 @@ impl Held {
 }
 
 /// A vector on a simulated GPU.
-struct Rig {
+struct Fixture {
     vector: BlockVector,
     context: DeviceContext,
     gpu: Gpu,
@@ -90,7 +90,7 @@ struct Rig {
     generation: u32,
 }
 
-impl Rig {
+impl Fixture {
     /// All its memory is host-visible.
     fn new(config: VectorConfig) -> Self {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
@@ -101,10 +101,10 @@ impl Rig {
         Self { vector, context, gpu, config, generation }
     }
 
-    /// Poses as `thread`, and settles it.
-    fn settle(&self, thread: u32) -> u8 {
+    /// Poses as `thread`, and attaches it.
+    fn attach(&self, thread: u32) -> u8 {
         thread_token::pose_as(thread);
-        self.vector.shards.settle()
+        self.vector.shards.attach()
     }
 
     /// Poses as `thread`.
@@ -155,9 +155,9 @@ impl Rig {
     }
 
     /// The number and bytes of leased ranges in the core.
-    fn lent(&self) -> (u64, u64) {
+    fn leased(&self) -> (u64, u64) {
         let core = self.vector.core.lock();
-        core.active.as_ref().map_or((0, 0), |active| (active.loan_count, active.loan_bytes))
+        core.active.as_ref().map_or((0, 0), |active| (active.lease_count, active.lease_bytes))
     }
 
     /// Checks the state, compares it with the driver's, and checks the invariants for idle vectors.
@@ -168,13 +168,13 @@ impl Rig {
         assert_eq!(totals.block_count, live.memories, "the vector's blocks are the driver's memories");
         assert_eq!(totals.block_bytes, live.memory_bytes_by_heap[0], "the vector's bytes are the driver's");
         assert_eq!(self.context.budgets.level(0).usage, totals.block_bytes, "the budget's bytes");
-        let (mut loans, mut bytes) = (0, 0);
+        let (mut leases, mut bytes) = (0, 0);
         for (_, shard) in self.vector.shards.iter() {
             let shard = shard.lock();
-            loans += widen(shard.loans().count());
+            leases += widen(shard.leases().count());
             bytes += shard.usage().capacity;
         }
-        assert_eq!(self.lent(), (loans, bytes), "no loan is lost");
+        assert_eq!(self.leased(), (leases, bytes), "no lease is lost");
         let (mut count, mut used) = (0, 0);
         for (size, chunks) in self.walk() {
             let mut end = 0;
@@ -201,7 +201,7 @@ impl Rig {
         self.check();
         let Totals { block_count, allocation_count, .. } = self.vector.totals();
         assert_eq!((block_count, allocation_count), (u64::from(self.config.min_blocks), 0));
-        assert_eq!(self.lent(), (0, 0));
+        assert_eq!(self.leased(), (0, 0));
         self.vector.deactivate(&self.context, &mut |leak| panic!("left in the vector: {leak:?}"));
         assert!(self.gpu.live().is_empty(), "left on the device: {:?}", self.gpu.live());
         assert_eq!(self.gpu.finish(), []);

@@ -24,7 +24,7 @@ struct Shadowed {
 }
 
 struct Shadow {
-    rig: Rig,
+    fixture: Fixture,
     random: Random,
     threads: u64,
     /// The largest size of an allocation, as a power of two.
@@ -44,7 +44,7 @@ struct Shadow {
 impl Shadow {
     fn new(config: VectorConfig, seed: u64, threads: u64) -> Self {
         Self {
-            rig: Rig::new(config),
+            fixture: Fixture::new(config),
             random: Random::new(seed),
             threads,
             bits: 22,
@@ -74,12 +74,12 @@ impl Shadow {
 
     fn allocate(&mut self) {
         let request = self.request();
-        let before = self.rig.vector.totals();
-        match self.rig.allocate(&request) {
+        let before = self.fixture.vector.totals();
+        match self.fixture.allocate(&request) {
             Ok(held) => {
                 let name = self.random.one_in(4).then(|| format!("{:?}", held.live().key));
                 if name.is_some() {
-                    self.rig.vector.set_name(held.live(), name.as_deref()).unwrap();
+                    self.fixture.vector.set_name(held.live(), name.as_deref()).unwrap();
                 }
                 let memory = held.grant.memory.as_raw();
                 let at = self.memories.iter().position(|&it| it == memory).unwrap_or_else(|| {
@@ -94,11 +94,11 @@ impl Shadow {
     }
 
     fn check_refusal(&self, request: &VectorRequest, before: &Totals, error: &AllocationError) {
-        let after = self.rig.vector.totals();
+        let after = self.fixture.vector.totals();
         assert_eq!(after.allocation_count, before.allocation_count, "a failure changes nothing");
         assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
         assert!(after.block_count <= before.block_count, "a failure takes no block");
-        let config = &self.rig.config;
+        let config = &self.fixture.config;
         let wanted = request.of_engine(config.granularity, config.min_alignment);
         let &AllocationError::Full { size, alignment, free, largest_free, block_count, max_block_count } =
             error
@@ -110,7 +110,7 @@ impl Shadow {
         assert_eq!(free, after.block_bytes - after.allocation_bytes, "free bytes, in shards and out of them");
         let limit = if request.never_allocate { 0 } else { config.max_blocks };
         assert_eq!(max_block_count, limit);
-        let walked = self.rig.walk();
+        let walked = self.fixture.walk();
         let chunks = walked.iter().flat_map(|(_, chunks)| chunks).filter(|chunk| chunk.2.is_none());
         let largest = chunks.map(|chunk| chunk.1).max().unwrap_or(0);
         assert!(largest_free <= largest && largest_free >= largest / 64 * 63, "{largest_free} of {largest}");
@@ -124,9 +124,9 @@ impl Shadow {
         let at = self.random.place(self.live.len());
         let Shadowed { held, guards, .. } = self.live.swap_remove(at);
         for _ in 0..guards {
-            self.rig.vector.unmap(held.live()).unwrap();
+            self.fixture.vector.unmap(held.live()).unwrap();
         }
-        self.rig.free(held);
+        self.fixture.free(held);
         self.stale.push(held);
     }
 
@@ -136,7 +136,7 @@ impl Shadow {
             return;
         }
         let at = self.random.place(self.stale.len());
-        let Rig { vector, context, .. } = &self.rig;
+        let Fixture { vector, context, .. } = &self.fixture;
         let held = self.stale[at];
         let live = held.live();
         assert_eq!(vector.set_name(live, Some("stale")), Err(FOREIGN));
@@ -157,11 +157,11 @@ impl Shadow {
         let at = self.random.place(self.live.len());
         let it = &mut self.live[at];
         if it.guards == 0 || self.random.one_in(2) {
-            let base = self.rig.vector.map(&self.rig.context, it.held.live()).unwrap();
+            let base = self.fixture.vector.map(&self.fixture.context, it.held.live()).unwrap();
             assert!(base.is_mapped());
             it.guards += 1;
         } else {
-            self.rig.vector.unmap(it.held.live()).unwrap();
+            self.fixture.vector.unmap(it.held.live()).unwrap();
             it.guards -= 1;
         }
     }
@@ -172,48 +172,48 @@ impl Shadow {
         }
         let at = self.random.place(self.live.len());
         let name = self.random.one_in(2).then(|| format!("renamed {at}"));
-        self.rig.vector.set_name(self.live[at].held.live(), name.as_deref()).unwrap();
+        self.fixture.vector.set_name(self.live[at].held.live(), name.as_deref()).unwrap();
         self.live[at].name = name;
     }
 
     fn trim(&mut self) {
-        let before = self.rig.vector.totals().block_bytes;
-        let returned = self.rig.trim();
-        let after = self.rig.vector.totals();
+        let before = self.fixture.vector.totals().block_bytes;
+        let returned = self.fixture.trim();
+        let after = self.fixture.vector.totals();
         assert_eq!(returned, before - after.block_bytes, "the bytes that trim says it gave back");
-        let config = &self.rig.config;
+        let config = &self.fixture.config;
         let used = self.live.iter().map(|it| it.held.grant.memory.as_raw()).collect::<BTreeSet<_>>();
         let left = widen(used.len()).max(u64::from(config.min_blocks));
         assert_eq!(after.block_count, left, "blocks stay for what is in them, or as the minimum");
         // No thread is active, so every leased range has an allocation.
-        assert!(self.rig.lent().0 <= widen(self.live.len()));
+        assert!(self.fixture.leased().0 <= widen(self.live.len()));
     }
 
     /// Makes the driver refuse a block.
     fn fail(&mut self) {
         let result = ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
         // Also smaller ones, where sizes are managed.
-        self.rig.gpu.faults().fail_always("vkAllocateMemory", result);
+        self.fixture.gpu.faults().fail_always("vkAllocateMemory", result);
         let request = self.request();
-        let before = self.rig.vector.totals();
-        match self.rig.allocate(&request) {
+        let before = self.fixture.vector.totals();
+        match self.fixture.allocate(&request) {
             Ok(held) => {
                 self.live.push(Shadowed { held, name: None, guards: 0 });
                 self.placed.push((usize::MAX, held.grant.offset));
             }
             Err(AllocationError::Memory(_)) => {
-                let after = self.rig.vector.totals();
+                let after = self.fixture.vector.totals();
                 assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
                 assert!(after.block_count <= before.block_count, "a failure takes no block");
             }
             Err(error) => self.check_refusal(&request, &before, &error),
         }
-        self.rig.gpu.faults().clear();
+        self.fixture.gpu.faults().clear();
     }
 
     /// Ends this use of the vector, allocations included, and begins another.
     fn restart(&mut self) {
-        let Self { rig, live, stale, .. } = self;
+        let Self { fixture, live, stale, .. } = self;
         let mut leaks = Vec::new();
         let offset_and_name = |visited: Visited<'_>| match visited {
             Visited::Chunk { chunk, annotation, .. } => {
@@ -221,20 +221,20 @@ impl Shadow {
             }
             _ => panic!("{visited:?} was told as a leak"),
         };
-        rig.vector.deactivate(&rig.context, &mut |leak| leaks.push(offset_and_name(leak)));
+        fixture.vector.deactivate(&fixture.context, &mut |leak| leaks.push(offset_and_name(leak)));
         let expected = live.iter().map(|it| {
-            (it.held.request.tag.0, it.held.grant.offset, it.held.bytes(&rig.config), it.name.clone())
+            (it.held.request.tag.0, it.held.grant.offset, it.held.bytes(&fixture.config), it.name.clone())
         });
         let mut expected: Vec<_> = expected.collect();
         expected.sort_unstable();
         leaks.sort_unstable();
         assert_eq!(leaks, expected);
-        assert!(rig.gpu.live().is_empty());
+        assert!(fixture.gpu.live().is_empty());
         stale.extend(live.drain(..).map(|it| it.held));
-        rig.generation = rig.vector.activate(&rig.context, rig.config, None).unwrap();
+        fixture.generation = fixture.vector.activate(&fixture.context, fixture.config, None).unwrap();
         assert!((0..self.threads).all(|thread| {
             thread_token::pose_as(narrowed(thread));
-            rig.vector.shards.home() == 0
+            fixture.vector.shards.home() == 0
         }));
     }
 
@@ -253,16 +253,16 @@ impl Shadow {
             94..=95 => self.fail(),
             96 if self.random.one_in(8) => self.restart(),
             // Thread 0 stays at the core.
-            _ if thread != 0 => drop(self.rig.settle(thread)),
+            _ if thread != 0 => drop(self.fixture.attach(thread)),
             _ => {}
         }
     }
 
     fn check(&self) {
-        let Self { rig, live, .. } = self;
-        rig.check();
-        let config = &rig.config;
-        let totals = rig.vector.totals();
+        let Self { fixture, live, .. } = self;
+        fixture.check();
+        let config = &fixture.config;
+        let totals = fixture.vector.totals();
         assert_eq!(totals.allocation_count, widen(live.len()));
         let bytes = live.iter().map(|it| it.held.bytes(config)).sum::<u64>();
         assert_eq!(totals.allocation_bytes, bytes);
@@ -283,11 +283,11 @@ impl Shadow {
                 }
             }
             let last = held.last().unwrap();
-            let size = rig.gpu.memory_info(last.grant.memory).expect("the memory is live").size;
+            let size = fixture.gpu.memory_info(last.grant.memory).expect("the memory is live").size;
             assert!(last.grant.offset + last.request.size <= size, "{last:?} reaches over the end");
         }
 
-        let mut walked: Vec<_> = rig.walk().into_iter().flat_map(|(_, chunks)| chunks).collect();
+        let mut walked: Vec<_> = fixture.walk().into_iter().flat_map(|(_, chunks)| chunks).collect();
         walked.retain(|chunk| chunk.2.is_some());
         let expected = live.iter().map(|it| {
             (it.held.grant.offset, it.held.bytes(config), Some(it.held.request.tag), it.name.clone())
@@ -305,19 +305,19 @@ impl Shadow {
             let alignment = it.held.request.alignment.max(config.min_alignment).get();
             assert_eq!(offset % alignment, 0, "{it:?} is misaligned", it = it.held);
             assert_eq!(mapped.is_mapped(), it.held.request.mapped);
-            assert_eq!(rig.vector.name(live).unwrap().as_deref(), it.name.as_deref());
-            let size = rig.gpu.memory_info(memory).unwrap().size;
-            assert_eq!(rig.vector.memory_size(live), Ok(size));
+            assert_eq!(fixture.vector.name(live).unwrap().as_deref(), it.name.as_deref());
+            let size = fixture.gpu.memory_info(memory).unwrap().size;
+            assert_eq!(fixture.vector.memory_size(live), Ok(size));
             // `pin_mapping` reports if the memory is mapped, and `map` then returns its address without a driver call.
             let needed = it.guards > 0 || mapped.is_mapped();
-            match rig.vector.pin_mapping(live) {
+            match fixture.vector.pin_mapping(live) {
                 Ok(_) => {
-                    let maps = rig.gpu.calls("vkMapMemory");
-                    let base = rig.vector.map(&rig.context, live).unwrap();
+                    let maps = fixture.gpu.calls("vkMapMemory");
+                    let base = fixture.vector.map(&fixture.context, live).unwrap();
                     assert!(!mapped.is_mapped() || mapped == base.at(offset), "a mapping that was moved");
-                    assert_eq!(rig.gpu.calls("vkMapMemory"), maps);
-                    rig.vector.unmap(live).unwrap();
-                    rig.vector.unmap(live).unwrap();
+                    assert_eq!(fixture.gpu.calls("vkMapMemory"), maps);
+                    fixture.vector.unmap(live).unwrap();
+                    fixture.vector.unmap(live).unwrap();
                 }
                 Err(error) => {
                     assert_eq!(error, MapError::NotMapped);
@@ -336,12 +336,12 @@ impl Shadow {
             let in_core = it.held.grant.shard == 0 && it.held.request.mapped;
             *users.entry(it.held.grant.memory.as_raw()).or_default() += it.guards + u64::from(in_core);
         }
-        for (_, shard) in self.rig.vector.shards.iter() {
-            for memory in shard.lock().mapped_loans() {
+        for (_, shard) in self.fixture.vector.shards.iter() {
+            for memory in shard.lock().mapped_leases() {
                 *users.entry(memory.as_raw()).or_default() += 1;
             }
         }
-        let core = self.rig.vector.core.lock();
+        let core = self.fixture.vector.core.lock();
         for block in core.active.as_ref().iter().flat_map(|active| &active.blocks).flatten() {
             let expected = users.get(&block.memory.memory.as_raw()).copied().unwrap_or(0);
             assert_eq!(block.map_count, expected, "users of the mapping of {block:?}");
@@ -361,16 +361,16 @@ impl Shadow {
             thread_token::pose_as(narrowed(self.random.below(self.threads)));
             self.free();
             if widen(self.live.len()) % self.every == 0 {
-                self.rig.check();
+                self.fixture.check();
             }
         }
         // An empty vector keeps only a small range for each thread, and the blocks that the policy allows.
-        let Totals { block_count, .. } = self.rig.vector.totals();
-        let config = &self.rig.config;
+        let Totals { block_count, .. } = self.fixture.vector.totals();
+        let config = &self.fixture.config;
         let kept = u64::from(config.empty_blocks_kept.max(config.min_blocks));
-        assert!(self.rig.lent().0 <= self.threads && self.rig.lent().1 <= self.threads * MIB);
-        assert!(block_count <= kept.max(1) + self.rig.lent().0, "{block_count} blocks for nothing");
-        self.rig.finish();
+        assert!(self.fixture.leased().0 <= self.threads && self.fixture.leased().1 <= self.threads * MIB);
+        assert!(block_count <= kept.max(1) + self.fixture.leased().0, "{block_count} blocks for nothing");
+        self.fixture.finish();
         self.placed
     }
 }
@@ -430,7 +430,7 @@ fn programs_of_small_allocations() {
         let mut shadow = Shadow::new(configs[usize::try_from(seed).unwrap() % configs.len()], seed, 4);
         (shadow.bits, shadow.crowd, shadow.every) = (12, 600, 50);
         for thread in 0..4 {
-            shadow.rig.settle(thread);
+            shadow.fixture.attach(thread);
         }
         drop(shadow.run(2500));
     }

@@ -9,34 +9,34 @@ use super::*;
 use crate::metadata::{Engine, Request};
 
 #[test]
-fn an_alignment_above_that_of_loans_is_met() {
-    let rig = Rig::new(config());
-    rig.settle(1);
-    let mut held = vec![rig.get(64 * KIB, 1)];
+fn an_alignment_above_that_of_leases_is_met() {
+    let fixture = Fixture::new(config());
+    fixture.attach(1);
+    let mut held = vec![fixture.get(64 * KIB, 1)];
     for thread in 1..6 {
-        rig.settle(thread);
-        held.push(rig.get(100, 1));
+        fixture.attach(thread);
+        held.push(fixture.get(100, 1));
         assert_eq!(held.last().unwrap().grant.shard, shard_of(thread));
         for log2 in 0..24 {
-            let it = rig.get(100, 1 << log2);
+            let it = fixture.get(100, 1 << log2);
             assert_eq!(it.grant.offset % (1 << log2), 0, "an alignment of 2^{log2}");
             assert_eq!(it.grant.shard, if log2 <= 16 { shard_of(thread) } else { 0 });
             held.push(it);
         }
         // The next range does not begin at a multiple of 128 KiB.
-        rig.thread(0);
-        held.push(rig.get(64 * KIB, 1));
+        fixture.thread(0);
+        held.push(fixture.get(64 * KIB, 1));
     }
-    rig.check();
-    rig.free_all(held);
-    rig.finish();
+    fixture.check();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 #[test]
 fn what_is_none_for_a_shard_goes_to_the_core() {
-    let rig = Rig::new(config());
-    let mut held = vec![rig.get(100, 1)];
-    rig.settle(1);
+    let fixture = Fixture::new(config());
+    let mut held = vec![fixture.get(100, 1)];
+    fixture.attach(1);
     let own = shard_of(1);
     for (wanted, shard) in [
         (request(100, 1), own),
@@ -51,38 +51,38 @@ fn what_is_none_for_a_shard_goes_to_the_core() {
     ] {
         // Even if the shard has room for it.
         for _ in 0..3 {
-            let it = rig.allocate(&wanted).unwrap();
+            let it = fixture.allocate(&wanted).unwrap();
             assert_eq!(it.grant.shard, shard, "{wanted:?}");
             held.push(it);
         }
     }
-    rig.check();
-    rig.free_all(held);
-    rig.finish();
+    fixture.check();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// Threads whose tokens differ by a multiple of 64 share a shard safely.
 #[test]
 fn more_threads_than_shards() {
-    let rig = Rig::new(VectorConfig { block_size: 128 * MIB, ..config() });
-    let mut held = vec![rig.get(1, 1)];
+    let fixture = Fixture::new(VectorConfig { block_size: 128 * MIB, ..config() });
+    let mut held = vec![fixture.get(1, 1)];
     for round in 0..3 {
         for thread in 0..200 {
-            assert_eq!(rig.settle(thread), shard_of(thread));
-            let it = rig.get(1000 + u64::from(thread), 1 << round);
+            assert_eq!(fixture.attach(thread), shard_of(thread));
+            let it = fixture.get(1000 + u64::from(thread), 1 << round);
             assert_eq!(it.grant.shard, shard_of(thread));
             held.push(it);
         }
-        rig.check();
+        fixture.check();
     }
-    assert_eq!(rig.vector.shards.iter().count(), 64);
-    assert_eq!(rig.lent().0, 64, "nobody needs a second loan");
+    assert_eq!(fixture.vector.shards.iter().count(), 64);
+    assert_eq!(fixture.leased().0, 64, "nobody needs a second lease");
     // Freed by other threads than those that allocated.
     for (at, it) in (0..).zip(held) {
-        rig.thread(at % 77);
-        rig.free(it);
+        fixture.thread(at % 77);
+        fixture.free(it);
     }
-    rig.finish();
+    fixture.finish();
 }
 
 /// Placements of a fixed program by an engine alone, by block and offset.
@@ -134,36 +134,36 @@ fn steps() -> Vec<Step> {
 fn one_thread_gets_no_shard() {
     let steps = steps();
     let expected = placed_by_an_engine(&steps);
-    let rig = Rig::new(VectorConfig { empty_blocks_kept: u32::MAX, ..config() });
+    let fixture = Fixture::new(VectorConfig { empty_blocks_kept: u32::MAX, ..config() });
     let mut memories = BTreeMap::new();
     let mut held = Vec::new();
     let mut placed = Vec::new();
     for step in steps {
         match step {
             Step::Allocate(size, alignment) => {
-                let it = rig.get(size, alignment);
+                let it = fixture.get(size, alignment);
                 let next = memories.len();
                 placed.push((*memories.entry(it.grant.memory.as_raw()).or_insert(next), it.grant.offset));
                 held.push(it);
             }
-            Step::Free(at) => rig.free(held.swap_remove(at)),
+            Step::Free(at) => fixture.free(held.swap_remove(at)),
         }
     }
     assert_eq!(placed, expected);
     let blocks = expected.iter().map(|&(block, _)| block).max().unwrap() + 1;
     assert!(blocks > 1);
-    assert_eq!(rig.vector.totals().block_count, widen(blocks));
-    assert_eq!((rig.vector.shards.iter().count(), rig.lent()), (0, (0, 0)));
-    rig.free_all(held);
-    rig.finish();
+    assert_eq!(fixture.vector.totals().block_count, widen(blocks));
+    assert_eq!((fixture.vector.shards.iter().count(), fixture.leased()), (0, (0, 0)));
+    fixture.free_all(held);
+    fixture.finish();
 }
 
-/// A thread settles after eight contentions within 1024 allocations.
+/// A thread attaches after eight contentions within 1024 allocations.
 #[test]
-fn a_thread_settles_at_eight_contentions_in_a_thousand() {
-    let rig = Rig::new(config());
-    let contend = || rig.vector.core.lock().count_contention();
-    let work = |times| (0..times).for_each(|_| rig.free(rig.get(64, 1)));
+fn a_thread_attaches_at_eight_contentions_in_a_thousand() {
+    let fixture = Fixture::new(config());
+    let contend = || fixture.vector.core.lock().count_contention();
+    let work = |times| (0..times).for_each(|_| fixture.free(fixture.get(64, 1)));
     work(1);
     assert_eq!(
         (0..8).map(|_| contend()).collect::<Vec<_>>(),
@@ -176,40 +176,40 @@ fn a_thread_settles_at_eight_contentions_in_a_thousand() {
     // Just within the window.
     work(1024);
     assert!(contend());
-    rig.finish();
+    fixture.finish();
 }
 
-/// Threads that wait for the core settle, and do not wait for it again.
+/// Threads that wait for the core attach, and do not wait for it again.
 #[test]
-fn threads_that_meet_settle() {
-    let rig = Rig::new(config());
-    let kept = rig.get(64, 1);
+fn threads_that_meet_attach() {
+    let fixture = Fixture::new(config());
+    let kept = fixture.get(64, 1);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let mut shards = Vec::new();
             for _ in 0..12 {
-                let it = rig.get(64, 1);
+                let it = fixture.get(64, 1);
                 shards.push(it.grant.shard);
-                rig.free(it);
+                fixture.free(it);
                 std::thread::sleep(Duration::from_millis(2));
             }
             shards
         });
         while !worker.is_finished() {
-            let core = rig.vector.core.lock();
+            let core = fixture.vector.core.lock();
             std::thread::sleep(Duration::from_millis(1));
             drop(core);
             // The lock is not fair: a sleeping waiter needs a gap as long as its sleep.
             std::thread::sleep(Duration::from_millis(2));
         }
         let shards = worker.join().unwrap();
-        // The scheduler decides how often they meet. If often enough, the thread settles once and stays settled.
-        let settled = shards.iter().position(|&shard| shard != 0).unwrap_or(shards.len());
-        assert!(settled >= 7, "{shards:?}");
-        assert!(shards[settled..].iter().all(|&shard| shard == shards[settled]), "{shards:?}");
+        // The scheduler decides how often they meet. If often enough, the thread attaches once and stays attached.
+        let attached = shards.iter().position(|&shard| shard != 0).unwrap_or(shards.len());
+        assert!(attached >= 7, "{shards:?}");
+        assert!(shards[attached..].iter().all(|&shard| shard == shards[attached]), "{shards:?}");
     });
-    rig.free(kept);
-    rig.finish();
+    fixture.free(kept);
+    fixture.finish();
 }
 
 /// Vectors without shards: those with ordered placement, with blocks too small for leasing, or with alignments above
@@ -231,67 +231,67 @@ fn some_vectors_have_no_shards() {
     ];
     for (configs, has) in [(&none[..], false), (&some[..], true)] {
         for &config in configs {
-            let rig = Rig::new(config);
-            let first = rig.get(64, 1);
-            rig.settle(1);
-            let second = rig.get(64, 1);
-            assert_eq!((second.grant.shard != 0, rig.lent().0 != 0), (has, has), "{config:?}");
-            rig.check();
-            rig.free_all([first, second]);
-            rig.finish();
+            let fixture = Fixture::new(config);
+            let first = fixture.get(64, 1);
+            fixture.attach(1);
+            let second = fixture.get(64, 1);
+            assert_eq!((second.grant.shard != 0, fixture.leased().0 != 0), (has, has), "{config:?}");
+            fixture.check();
+            fixture.free_all([first, second]);
+            fixture.finish();
         }
     }
 }
 
 /// Range sizes grow with the shard: from 1 MiB to 2 MiB here, and never much above the used bytes.
 #[test]
-fn loans_grow_with_use() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
+fn leases_grow_with_use() {
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
     let mut held = Vec::new();
-    let mut loans = vec![0];
-    while rig.lent().0 < 10 {
-        let it = rig.get(16 * KIB, 1);
+    let mut leases = vec![0];
+    while fixture.leased().0 < 10 {
+        let it = fixture.get(16 * KIB, 1);
         assert_eq!(it.grant.shard, shard_of(1));
         held.push(it);
-        let (_, bytes) = rig.lent();
-        if bytes != *loans.last().unwrap() {
-            loans.push(bytes);
+        let (_, bytes) = fixture.leased();
+        if bytes != *leases.last().unwrap() {
+            leases.push(bytes);
         }
         let used = 16 * KIB * widen(held.len());
-        assert!(bytes <= MIB.max(used / 2 * 3) + MIB, "{bytes} lent for {used}");
+        assert!(bytes <= MIB.max(used / 2 * 3) + MIB, "{bytes} leased for {used}");
     }
-    let sizes: Vec<_> = loans.windows(2).map(|pair| (pair[1] - pair[0]) / MIB).collect();
+    let sizes: Vec<_> = leases.windows(2).map(|pair| (pair[1] - pair[0]) / MIB).collect();
     assert_eq!(sizes, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
     // A larger request gets a larger range at once: four times its size, up to the limit.
-    rig.settle(2);
-    held.push(rig.get(256 * KIB, 1));
-    assert_eq!(rig.lent().1, loans.last().unwrap() + MIB);
-    rig.settle(3);
-    held.push(rig.get(256 * KIB - 100, 64 * KIB));
-    assert_eq!(rig.lent().1, loans.last().unwrap() + 2 * MIB);
-    rig.check();
-    rig.free_all(held);
-    rig.free(first);
-    rig.finish();
+    fixture.attach(2);
+    held.push(fixture.get(256 * KIB, 1));
+    assert_eq!(fixture.leased().1, leases.last().unwrap() + MIB);
+    fixture.attach(3);
+    held.push(fixture.get(256 * KIB - 100, 64 * KIB));
+    assert_eq!(fixture.leased().1, leases.last().unwrap() + 2 * MIB);
+    fixture.check();
+    fixture.free_all(held);
+    fixture.free(first);
+    fixture.finish();
 }
 
 /// If no block has room for a range, the core serves the request. A block is created only if the core cannot serve it.
 #[test]
-fn a_request_that_no_loan_can_be_had_for() {
-    let rig = Rig::new(config());
-    let mut held = vec![rig.get(32 * MIB - 512 * KIB, 1)];
-    rig.settle(1);
-    while rig.vector.totals().block_count == 1 {
-        held.push(rig.get(32 * KIB, 1));
+fn a_request_that_no_lease_can_be_had_for() {
+    let fixture = Fixture::new(config());
+    let mut held = vec![fixture.get(32 * MIB - 512 * KIB, 1)];
+    fixture.attach(1);
+    while fixture.vector.totals().block_count == 1 {
+        held.push(fixture.get(32 * KIB, 1));
         assert_eq!(held.last().unwrap().grant.shard, 0);
         assert!(held.len() <= 1 + 17);
     }
     assert_eq!(held.len(), 1 + 17, "the block was filled to the end");
-    held.push(rig.get(32 * KIB, 1));
-    assert_eq!(held.last().unwrap().grant.shard, shard_of(1), "the new block has room for a loan");
-    rig.check();
-    rig.free_all(held);
-    rig.finish();
+    held.push(fixture.get(32 * KIB, 1));
+    assert_eq!(held.last().unwrap().grant.shard, shard_of(1), "the new block has room for a lease");
+    fixture.check();
+    fixture.free_all(held);
+    fixture.finish();
 }

@@ -5,24 +5,24 @@ use super::*;
 /// Leaks are reported with their name and their offset in the block, in the core and in shards.
 #[test]
 fn leaks_in_shards_are_told() {
-    let rig = Rig::new(VectorConfig { granularity: aligned(1024), ..config() });
+    let fixture = Fixture::new(VectorConfig { granularity: aligned(1024), ..config() });
     let mut expected = Vec::new();
     let mut leave = |it: Held, name: Option<&str>| {
-        rig.vector.set_name(it.live(), name).unwrap();
-        expected.push((it.grant.offset, it.bytes(&rig.config), name.map(str::to_owned), it.request.tag));
+        fixture.vector.set_name(it.live(), name).unwrap();
+        expected.push((it.grant.offset, it.bytes(&fixture.config), name.map(str::to_owned), it.request.tag));
     };
-    leave(rig.get(1000, 8), None);
+    leave(fixture.get(1000, 8), None);
     for thread in 1..5 {
-        rig.settle(thread);
-        leave(rig.get(3000, 16), None);
+        fixture.attach(thread);
+        leave(fixture.get(3000, 16), None);
         let wanted = VectorRequest { whole_pages: true, tag: Tag(9), ..request(5000, 1) };
-        leave(rig.allocate(&wanted).unwrap(), Some(&format!("of thread {thread}")));
-        let freed = rig.get(10, 1);
-        rig.vector.set_name(freed.live(), Some("freed")).unwrap();
-        rig.free(freed);
+        leave(fixture.allocate(&wanted).unwrap(), Some(&format!("of thread {thread}")));
+        let freed = fixture.get(10, 1);
+        fixture.vector.set_name(freed.live(), Some("freed")).unwrap();
+        fixture.free(freed);
     }
     let mut told = Vec::new();
-    rig.vector.deactivate(&rig.context, &mut |visited| match visited {
+    fixture.vector.deactivate(&fixture.context, &mut |visited| match visited {
         Visited::Chunk { chunk, annotation, .. } => {
             told.push((chunk.offset, chunk.size, name_in(annotation), chunk.used.unwrap().1));
         }
@@ -30,94 +30,102 @@ fn leaks_in_shards_are_told() {
     });
     expected.sort_unstable_by_key(|leak| leak.0);
     assert_eq!(told, expected);
-    assert!(rig.gpu.live().is_empty());
-    rig.gpu.assert_silent();
+    assert!(fixture.gpu.live().is_empty());
+    fixture.gpu.assert_silent();
 }
 
 /// Handles of an earlier use are rejected, although the next use has the same shards and places.
 #[test]
 fn handles_of_an_earlier_use_are_refused() {
-    let mut rig = Rig::new(config());
-    let fill = |rig: &Rig| {
-        rig.thread(0);
-        let mut held = vec![rig.get(64, 1)];
+    let mut fixture = Fixture::new(config());
+    let fill = |fixture: &Fixture| {
+        fixture.thread(0);
+        let mut held = vec![fixture.get(64, 1)];
         for thread in 1..4 {
-            rig.settle(thread);
-            held.extend((0..5).map(|_| rig.get(4096, 256)));
+            fixture.attach(thread);
+            held.extend((0..5).map(|_| fixture.get(4096, 256)));
         }
         held
     };
     let mut stale = Vec::new();
     for round in 0..4 {
-        let held = fill(&rig);
+        let held = fill(&fixture);
         for it in &stale {
             let Held { grant, .. } = *it;
             let live = Held::live(it);
-            assert_eq!(rig.vector.free(&rig.context, live, false), Err(FOREIGN), "round {round}: {grant:?}");
-            assert_eq!(rig.vector.set_name(live, Some("stale")), Err(FOREIGN));
-            assert_eq!(rig.vector.name(live), Err(FOREIGN));
-            assert_eq!(rig.vector.memory_size(live), Err(FOREIGN));
-            assert!(matches!(rig.vector.map(&rig.context, live), Err(MapError::Foreign(_))));
-            assert!(matches!(rig.vector.unmap(live), Err(MapError::Foreign(_))));
-            assert!(rig.vector.pin_mapping(live).is_err());
+            assert_eq!(
+                fixture.vector.free(&fixture.context, live, false),
+                Err(FOREIGN),
+                "round {round}: {grant:?}"
+            );
+            assert_eq!(fixture.vector.set_name(live, Some("stale")), Err(FOREIGN));
+            assert_eq!(fixture.vector.name(live), Err(FOREIGN));
+            assert_eq!(fixture.vector.memory_size(live), Err(FOREIGN));
+            assert!(matches!(fixture.vector.map(&fixture.context, live), Err(MapError::Foreign(_))));
+            assert!(matches!(fixture.vector.unmap(live), Err(MapError::Foreign(_))));
+            assert!(fixture.vector.pin_mapping(live).is_err());
         }
-        rig.check();
-        assert_eq!(rig.vector.totals().allocation_count, widen(held.len()));
+        fixture.check();
+        assert_eq!(fixture.vector.totals().allocation_count, widen(held.len()));
         stale.extend(held);
-        rig.vector.deactivate(&rig.context, &mut |_| ());
+        fixture.vector.deactivate(&fixture.context, &mut |_| ());
         for it in &stale {
-            assert_eq!(rig.vector.free(&rig.context, it.live(), false), Err(FOREIGN), "out of use");
-            assert_eq!(rig.vector.name(it.live()), Err(FOREIGN));
-            assert!(rig.vector.map(&rig.context, it.live()).is_err());
+            assert_eq!(fixture.vector.free(&fixture.context, it.live(), false), Err(FOREIGN), "out of use");
+            assert_eq!(fixture.vector.name(it.live()), Err(FOREIGN));
+            assert!(fixture.vector.map(&fixture.context, it.live()).is_err());
         }
-        assert_eq!(rig.vector.totals().block_count, 0);
-        assert_eq!(rig.vector.totals().allocation_count, 0);
-        rig.generation = rig.vector.activate(&rig.context, rig.config, None).unwrap();
+        assert_eq!(fixture.vector.totals().block_count, 0);
+        assert_eq!(fixture.vector.totals().allocation_count, 0);
+        fixture.generation = fixture.vector.activate(&fixture.context, fixture.config, None).unwrap();
     }
-    rig.finish();
+    fixture.finish();
 }
 
 /// Invalid shard numbers are rejected without a lookup.
 #[test]
 fn wrong_numbers_of_shards_are_refused() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
     let with = |shard| Live { shard, ..first.live() };
     for shard in [1, 2, 64, 65, 255] {
-        assert_eq!(rig.vector.free(&rig.context, with(shard), false), Err(FOREIGN), "before there are any");
+        assert_eq!(
+            fixture.vector.free(&fixture.context, with(shard), false),
+            Err(FOREIGN),
+            "before there are any"
+        );
     }
-    rig.settle(1);
-    let own = rig.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
     for shard in [1, 2, 3, 64, 65, 255] {
-        assert_eq!(rig.vector.free(&rig.context, with(shard), false), Err(FOREIGN), "shard {shard}");
-        assert_eq!(rig.vector.name(with(shard)), Err(FOREIGN));
+        assert_eq!(fixture.vector.free(&fixture.context, with(shard), false), Err(FOREIGN), "shard {shard}");
+        assert_eq!(fixture.vector.name(with(shard)), Err(FOREIGN));
     }
     // Of another use, with any key.
     for it in [first, own] {
         let live = Live { generation: it.grant.generation.wrapping_sub(1), ..it.live() };
-        assert_eq!(rig.vector.free(&rig.context, live, false), Err(FOREIGN));
-        assert_eq!(rig.vector.name(live), Err(FOREIGN));
-        assert_eq!(rig.vector.memory_size(live), Err(FOREIGN));
+        assert_eq!(fixture.vector.free(&fixture.context, live, false), Err(FOREIGN));
+        assert_eq!(fixture.vector.name(live), Err(FOREIGN));
+        assert_eq!(fixture.vector.memory_size(live), Err(FOREIGN));
     }
     let other = Live { shard: 0, ..own.live() };
     assert_eq!(
-        rig.vector.free(&rig.context, other, false),
+        fixture.vector.free(&fixture.context, other, false),
         Err(FOREIGN),
         "a shard's key is none of the core's"
     );
-    rig.check();
-    rig.free_all([first, own]);
-    rig.finish();
+    fixture.check();
+    fixture.free_all([first, own]);
+    fixture.finish();
 }
 
-/// Deactivation sends settled threads back to the core. A reused vector without leasing ignores the old shards.
+/// Deactivation sends attached threads back to the core. A reused vector without leasing ignores the old shards.
 #[test]
 fn the_next_use_is_another_kind() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    assert_ne!(rig.get(64, 1).grant.shard, 0);
-    rig.vector.deactivate(&rig.context, &mut |_| ());
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    assert_ne!(fixture.get(64, 1).grant.shard, 0);
+    fixture.vector.deactivate(&fixture.context, &mut |_| ());
     let _stale = first;
     for other in [
         VectorConfig { algorithm: Algorithm::Linear, ..config() },
@@ -125,91 +133,91 @@ fn the_next_use_is_another_kind() {
         VectorConfig { granularity: aligned(128 * KIB), ..config() },
         VectorConfig { block_size: 64 * MIB, granularity: aligned(1024), ..config() },
     ] {
-        rig.vector.activate(&rig.context, other, None).unwrap();
-        rig.thread(1);
-        let first = rig.get(64, 1);
-        assert_eq!((first.grant.shard, rig.lent()), (0, (0, 0)), "nobody has settled in {other:?}");
-        rig.settle(1);
-        let lends = other.algorithm == Algorithm::Tlsf && other.granularity == aligned(1024);
-        let it = rig.allocate(&VectorRequest { whole_pages: true, ..request(64, 1) }).unwrap();
-        assert_eq!(it.grant.shard != 0, lends);
+        fixture.vector.activate(&fixture.context, other, None).unwrap();
+        fixture.thread(1);
+        let first = fixture.get(64, 1);
+        assert_eq!((first.grant.shard, fixture.leased()), (0, (0, 0)), "nobody has attached in {other:?}");
+        fixture.attach(1);
+        let leases_ranges = other.algorithm == Algorithm::Tlsf && other.granularity == aligned(1024);
+        let it = fixture.allocate(&VectorRequest { whole_pages: true, ..request(64, 1) }).unwrap();
+        assert_eq!(it.grant.shard != 0, leases_ranges);
         assert_eq!(
             it.grant.offset % other.granularity.get(),
             0,
             "this use's granularity, not the last one's"
         );
         // The range has the size for this use.
-        assert_eq!(rig.lent(), if lends { (1, MIB) } else { (0, 0) });
-        rig.check();
-        rig.vector.deactivate(&rig.context, &mut |_| ());
+        assert_eq!(fixture.leased(), if leases_ranges { (1, MIB) } else { (0, 0) });
+        fixture.check();
+        fixture.vector.deactivate(&fixture.context, &mut |_| ());
     }
-    assert!(rig.gpu.live().is_empty());
+    assert!(fixture.gpu.live().is_empty());
 }
 
 /// A range that returns after its vector was deactivated and reused changes nothing there.
 #[test]
-fn a_loan_of_an_earlier_use_comes_back() {
-    let mut rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    rig.free(rig.get(64, 1));
-    let mut loans = Vec::new();
-    rig.vector.shards.get(shard_of(1)).unwrap().lock().take_empty(&mut loans);
-    assert_eq!(loans.len(), 1);
-    rig.vector.deactivate(&rig.context, &mut |_| ());
-    assert_eq!(rig.vector.give_back(&rig.context, &loans[0]), 0);
-    rig.generation = rig.vector.activate(&rig.context, rig.config, None).unwrap();
+fn a_lease_of_an_earlier_use_comes_back() {
+    let mut fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    fixture.free(fixture.get(64, 1));
+    let mut leases = Vec::new();
+    fixture.vector.shards.get(shard_of(1)).unwrap().lock().take_empty(&mut leases);
+    assert_eq!(leases.len(), 1);
+    fixture.vector.deactivate(&fixture.context, &mut |_| ());
+    assert_eq!(fixture.vector.give_back(&fixture.context, &leases[0]), 0);
+    fixture.generation = fixture.vector.activate(&fixture.context, fixture.config, None).unwrap();
     let _stale = first;
-    rig.thread(0);
-    let second = rig.get(64, 1);
-    rig.settle(1);
-    let own = rig.get(64, 1);
-    assert_eq!(rig.lent(), (1, MIB));
-    assert_eq!(rig.vector.give_back(&rig.context, &loans[0]), 0);
-    assert_eq!(rig.lent(), (1, MIB));
-    rig.free(own);
+    fixture.thread(0);
+    let second = fixture.get(64, 1);
+    fixture.attach(1);
+    let own = fixture.get(64, 1);
+    assert_eq!(fixture.leased(), (1, MIB));
+    assert_eq!(fixture.vector.give_back(&fixture.context, &leases[0]), 0);
+    assert_eq!(fixture.leased(), (1, MIB));
+    fixture.free(own);
     // Even if the key were valid in this use.
-    let mut loans = Vec::new();
-    rig.vector.shards.get(shard_of(1)).unwrap().lock().take_empty(&mut loans);
-    let mut loan = loans.pop().unwrap();
-    loan.generation = loan.generation.wrapping_sub(2);
-    assert_eq!(rig.vector.give_back(&rig.context, &loan), 0);
-    assert_eq!(rig.lent(), (1, MIB));
-    loan.generation = loan.generation.wrapping_add(2);
-    rig.vector.give_back(&rig.context, &loan);
-    assert_eq!(rig.lent(), (0, 0));
-    rig.check();
-    rig.free(second);
-    rig.finish();
+    let mut leases = Vec::new();
+    fixture.vector.shards.get(shard_of(1)).unwrap().lock().take_empty(&mut leases);
+    let mut lease = leases.pop().unwrap();
+    lease.generation = lease.generation.wrapping_sub(2);
+    assert_eq!(fixture.vector.give_back(&fixture.context, &lease), 0);
+    assert_eq!(fixture.leased(), (1, MIB));
+    lease.generation = lease.generation.wrapping_add(2);
+    fixture.vector.give_back(&fixture.context, &lease);
+    assert_eq!(fixture.leased(), (0, 0));
+    fixture.check();
+    fixture.free(second);
+    fixture.finish();
 }
 
 #[test]
 fn names_in_shards() {
-    let rig = Rig::new(config());
-    let first = rig.get(64, 1);
-    rig.settle(1);
-    let held: Vec<_> = (0..10).map(|_| rig.get(64, 1)).collect();
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    fixture.attach(1);
+    let held: Vec<_> = (0..10).map(|_| fixture.get(64, 1)).collect();
     for (at, it) in held.iter().enumerate() {
-        assert_eq!(rig.vector.name(it.live()).unwrap(), None);
-        rig.vector.set_name(it.live(), Some(&at.to_string())).unwrap();
+        assert_eq!(fixture.vector.name(it.live()).unwrap(), None);
+        fixture.vector.set_name(it.live(), Some(&at.to_string())).unwrap();
     }
-    rig.thread(2);
-    rig.vector.set_name(held[3].live(), Some("three")).unwrap();
-    rig.vector.set_name(held[4].live(), None).unwrap();
-    let name = |at: usize| rig.vector.name(held[at].live()).unwrap();
+    fixture.thread(2);
+    fixture.vector.set_name(held[3].live(), Some("three")).unwrap();
+    fixture.vector.set_name(held[4].live(), None).unwrap();
+    let name = |at: usize| fixture.vector.name(held[at].live()).unwrap();
     assert_eq!((name(3).as_deref(), name(4), name(5).as_deref()), (Some("three"), None, Some("5")));
-    let names: Vec<_> = rig.walk()[0].1.iter().filter_map(|chunk| chunk.3.clone()).collect();
+    let names: Vec<_> = fixture.walk()[0].1.iter().filter_map(|chunk| chunk.3.clone()).collect();
     assert_eq!(names.len(), 9);
     // A name is dropped with its allocation: the next allocation at this place has none.
     let offset = held[3].grant.offset;
-    rig.thread(1);
-    rig.free(held[3]);
-    let next = rig.get(64, 1);
+    fixture.thread(1);
+    fixture.free(held[3]);
+    let next = fixture.get(64, 1);
     assert_eq!(next.grant.offset, offset);
-    assert_eq!(rig.vector.name(next.live()).unwrap(), None);
-    assert_eq!(rig.vector.name(held[3].live()), Err(FOREIGN));
-    rig.check();
-    rig.free_all(held.into_iter().filter(|it| it.grant.offset != offset));
-    rig.free_all([first, next]);
-    rig.finish();
+    assert_eq!(fixture.vector.name(next.live()).unwrap(), None);
+    assert_eq!(fixture.vector.name(held[3].live()), Err(FOREIGN));
+    fixture.check();
+    fixture.free_all(held.into_iter().filter(|it| it.grant.offset != offset));
+    fixture.free_all([first, next]);
+    fixture.finish();
 }

@@ -9,24 +9,24 @@ use crate::blocks::device_block::{peek, poke};
 const THREADS: u64 = 8;
 
 /// Stamps both ends of an allocation.
-fn stamp(rig: &Rig, it: &Held, stamp: u64) {
+fn stamp(fixture: &Fixture, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
-    assert!(poke(&rig.gpu, memory, offset, &stamp.to_le_bytes()));
-    assert!(poke(&rig.gpu, memory, last, &stamp.to_le_bytes()));
+    assert!(poke(&fixture.gpu, memory, offset, &stamp.to_le_bytes()));
+    assert!(poke(&fixture.gpu, memory, last, &stamp.to_le_bytes()));
 }
 
 /// Checks the stamp at both ends.
-fn verify(rig: &Rig, it: &Held, stamp: u64) {
+fn verify(fixture: &Fixture, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
     for at in [offset, last] {
-        assert_eq!(peek(&rig.gpu, memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
+        assert_eq!(peek(&fixture.gpu, memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
     }
 }
 
 struct Worker<'a> {
-    rig: &'a Rig,
+    fixture: &'a Fixture,
     random: Random,
     number: u64,
     rounds: u64,
@@ -48,8 +48,8 @@ impl Worker<'_> {
         }
         drop(self.next);
         for (it, stamp) in self.held.drain(..).chain(self.inbox.iter()) {
-            verify(self.rig, &it, stamp);
-            self.rig.free(it);
+            verify(self.fixture, &it, stamp);
+            self.fixture.free(it);
         }
     }
 
@@ -59,9 +59,9 @@ impl Worker<'_> {
         let size = 16 + self.random.size(bits);
         let mapped = self.random.one_in(4);
         let wanted = VectorRequest { mapped, ..request(size, 8 << self.random.below(8)) };
-        let it = self.rig.allocate(&wanted).unwrap();
+        let it = self.fixture.allocate(&wanted).unwrap();
         let mark = self.number << 32 | round;
-        stamp(self.rig, &it, mark);
+        stamp(self.fixture, &it, mark);
         self.held.push((it, mark));
         if self.held.len() > 300 {
             self.free_own();
@@ -75,8 +75,8 @@ impl Worker<'_> {
 
     fn free_own(&mut self) {
         if let Some((it, stamp)) = self.take() {
-            verify(self.rig, &it, stamp);
-            self.rig.free(it);
+            verify(self.fixture, &it, stamp);
+            self.fixture.free(it);
         }
     }
 
@@ -89,13 +89,13 @@ impl Worker<'_> {
 
     fn free_foreign(&mut self) {
         while let Ok((it, stamp)) = self.inbox.try_recv() {
-            verify(self.rig, &it, stamp);
-            self.rig.free(it);
+            verify(self.fixture, &it, stamp);
+            self.fixture.free(it);
         }
     }
 
     fn look(&mut self) {
-        let Rig { vector, context, .. } = self.rig;
+        let Fixture { vector, context, .. } = self.fixture;
         let Some(&(it, _)) = self.held.last() else { return };
         match self.random.below(4) {
             0 => {
@@ -113,9 +113,9 @@ impl Worker<'_> {
     }
 }
 
-/// `settled`: all threads have a shard from the start. Otherwise threads that contend for the core get one.
-fn work(config: VectorConfig, settled: bool, rounds: u64) {
-    let rig = Rig::new(config);
+/// `attached`: all threads have a shard from the start. Otherwise threads that contend for the core get one.
+fn work(config: VectorConfig, attached: bool, rounds: u64) {
+    let fixture = Fixture::new(config);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
@@ -124,22 +124,22 @@ fn work(config: VectorConfig, settled: bool, rounds: u64) {
         let workers: Vec<_> = (0..)
             .zip(senders.iter_mut().zip(inboxes))
             .map(|(number, (next, inbox))| {
-                let (rig, next) = (&rig, next.take().unwrap());
+                let (fixture, next) = (&fixture, next.take().unwrap());
                 scope.spawn(move || {
-                    if settled {
-                        rig.vector.shards.settle();
+                    if attached {
+                        fixture.vector.shards.attach();
                     }
                     let random = Random::new(number + 1);
-                    Worker { rig, random, number, rounds, held: Vec::new(), next, inbox }.run();
+                    Worker { fixture, random, number, rounds, held: Vec::new(), next, inbox }.run();
                 })
             })
             .collect();
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
-                rig.trim();
-                rig.vector.validate();
+                fixture.trim();
+                fixture.vector.validate();
                 let mut used = 0;
-                rig.vector.visit(&mut |visited| match visited {
+                fixture.vector.visit(&mut |visited| match visited {
                     Visited::Chunk { chunk, .. } => used += u64::from(chunk.used.is_some()),
                     Visited::Block { size, .. } => assert!(size > 0),
                     Visited::Vector { .. } => {}
@@ -153,48 +153,48 @@ fn work(config: VectorConfig, settled: bool, rounds: u64) {
         stop.store(true, Ordering::Release);
         assert!(results.iter().all(Result::is_ok));
     });
-    rig.finish();
+    fixture.finish();
 }
 
 #[test]
-fn threads_that_have_settled() {
+fn threads_that_have_attached() {
     work(config(), true, cases(30) * 50);
     work(VectorConfig { empty_blocks_kept: 0, granularity: aligned(1024), ..config() }, true, cases(30) * 20);
 }
 
 #[test]
-fn threads_that_may_settle() {
+fn threads_that_may_attach() {
     work(config(), false, cases(30) * 50);
 }
 
-/// If several threads find the vector full, only one grows it, settled or not.
+/// If several threads find the vector full, only one grows it, attached or not.
 #[test]
 fn one_grows_for_all() {
-    for settled in [false, true] {
+    for attached in [false, true] {
         for _ in 0..3 {
-            let rig = Rig::new(config());
-            rig.gpu.faults().delay("vkAllocateMemory", std::time::Duration::from_millis(20));
+            let fixture = Fixture::new(config());
+            fixture.gpu.faults().delay("vkAllocateMemory", std::time::Duration::from_millis(20));
             let barrier = std::sync::Barrier::new(8);
             let held: Vec<_> = std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..8)
                     .map(|_| {
                         scope.spawn(|| {
-                            if settled {
-                                rig.vector.shards.settle();
+                            if attached {
+                                fixture.vector.shards.attach();
                             }
                             barrier.wait();
-                            let one = rig.get(64, 1);
-                            [one, rig.get(KIB, 1), rig.get(64 * KIB, 256)]
+                            let one = fixture.get(64, 1);
+                            [one, fixture.get(KIB, 1), fixture.get(64 * KIB, 256)]
                         })
                     })
                     .collect();
                 threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
             });
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1, "settled: {settled}");
-            rig.gpu.faults().clear();
-            rig.check();
-            rig.free_all(held);
-            rig.finish();
+            assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1, "attached: {attached}");
+            fixture.gpu.faults().clear();
+            fixture.check();
+            fixture.free_all(held);
+            fixture.finish();
         }
     }
 }

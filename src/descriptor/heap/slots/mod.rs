@@ -235,7 +235,7 @@ impl Slots {
         let (key, first) = match self.engine.grant(count.into(), Alignment::ONE, Tag(0)) {
             // The only region begins at 0.
             Some(found) => found,
-            None => self.allocate_hard(count)?,
+            None => self.allocate_slow(count)?,
         };
         let Some(range) = self.open(first, count, key).map(DescriptorRange) else {
             let freed = self.engine.free(key);
@@ -250,7 +250,7 @@ impl Slots {
 
     /// Slow path of [`Self::allocate`].
     #[cold]
-    fn allocate_hard(&mut self, count: u32) -> Result<(Key, u64), HeapError> {
+    fn allocate_slow(&mut self, count: u32) -> Result<(Key, u64), HeapError> {
         if count == 0 {
             return Err(HeapError::ZeroCount);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::retire::{Clock, LaneId};
+use crate::retire::{Clock, TimelineId};
 
 /// The model of a heap: a free list by offset. It predicts if a request fits, but not its position.
 struct Shadow {
@@ -55,10 +55,10 @@ impl Shadow {
     }
 }
 
-fn clock() -> (Clock, LaneId) {
+fn clock() -> (Clock, TimelineId) {
     let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    (clock, lane)
+    let timeline = clock.add_timeline().unwrap();
+    (clock, timeline)
 }
 
 #[test]
@@ -69,14 +69,14 @@ fn random_ranges_agree_with_a_free_list() {
         let transient = if seed % 3 == 0 { random.u32(1..100) } else { 0 };
         let mut slots = Slots::new(1, capacity, transient, 0);
         let mut shadow = Shadow::new(capacity);
-        let (clock, lane) = clock();
+        let (clock, timeline) = clock();
         let mut live = Vec::<DescriptorRange>::new();
         let mut dead = Vec::<DescriptorRangeId>::new();
         let mut waiting = Vec::<(u64, DescriptorRangeId)>::new();
         let mut frames = Vec::<(u64, DescriptorRangeId)>::new();
         let mut now = 0;
         for value in 1..400 {
-            let ticket = clock.open(lane);
+            let ticket = clock.open(timeline);
             for _ in 0..random.usize(0..6) {
                 match random.u32(0..10) {
                     0..5 => {
@@ -130,7 +130,7 @@ fn random_ranges_agree_with_a_free_list() {
             clock.submit(ticket, value).unwrap();
             if random.u32(0..4) == 0 {
                 now = random.u64(now..=value);
-                clock.completed(lane, now);
+                clock.completed(timeline, now);
                 let before = slots.statistics();
                 let collected = slots.collect(&clock, drop).unwrap();
                 let mut expected = 0;
@@ -162,7 +162,7 @@ fn random_ranges_agree_with_a_free_list() {
         }
         clock.shutdown();
         for range in live {
-            slots.retire(clock.open(lane), range).unwrap();
+            slots.retire(clock.open(timeline), range).unwrap();
         }
         slots.collect(&clock, drop).unwrap();
         let HeapStatistics { free, live, retiring, ranges, .. } = slots.statistics();
@@ -214,10 +214,10 @@ fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
 
 #[test]
 fn a_range_is_dead_as_soon_as_it_is_retired() {
-    let (clock, lane) = clock();
+    let (clock, timeline) = clock();
     let mut slots = Slots::new(1, 8, 0, 0);
     let range = slots.allocate(8).unwrap();
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     let id = range.id();
     slots.retire(ticket, range).unwrap();
     // The slots are not free yet, and no request gets them.
@@ -226,10 +226,10 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
     assert_eq!(slots.allocate(1), Err(full));
     clock.submit(ticket, 5).unwrap();
-    clock.completed(lane, 4);
+    clock.completed(timeline, 4);
     assert_eq!(slots.collect(&clock, drop), Ok(0));
     // Done when the counter has reached the value.
-    clock.completed(lane, 5);
+    clock.completed(timeline, 5);
     assert_eq!(slots.collect(&clock, drop), Ok(8));
     // The same slots, in a new range.
     let again = slots.allocate(8).unwrap();
@@ -269,44 +269,44 @@ fn a_dead_range_inside_a_living_one_stays_dead() {
 
 #[test]
 fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
-    let (clock, lane) = clock();
+    let (clock, timeline) = clock();
     let mut slots = Slots::new(1, 100, 28, 0);
     let lasting = slots.allocate(100).unwrap();
     assert_eq!(lasting.first(), 0);
     for frame in 1..50 {
-        let ticket = clock.open(lane);
+        let ticket = clock.open(timeline);
         for _ in 0..3 {
             let range = slots.allocate_transient(ticket, 3).unwrap();
             assert!(range.first() >= 100 && range.indices().end <= 128);
         }
         clock.submit(ticket, frame).unwrap();
-        clock.completed(lane, frame - 1);
+        clock.completed(timeline, frame - 1);
         slots.collect(&clock, drop).unwrap();
         slots.validate();
         // Two frames never have more slots than were collected.
         assert_eq!(slots.statistics().retiring, 9);
     }
-    let ticket = clock.open(lane);
+    let ticket = clock.open(timeline);
     assert!(matches!(slots.allocate_transient(ticket, 20), Err(HeapError::Full { asked: 20, .. })));
     assert_eq!(slots.allocate_transient(ticket, 0), Err(HeapError::ZeroCount));
 }
 
 #[test]
 fn a_heap_without_a_part_for_frames_says_so() {
-    let (clock, lane) = clock();
+    let (clock, timeline) = clock();
     let mut slots = Slots::new(1, 100, 0, 0);
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
-    assert_eq!(slots.allocate_transient(clock.open(lane), 1), Err(full));
+    assert_eq!(slots.allocate_transient(clock.open(timeline), 1), Err(full));
 }
 
 /// Slots that were never allocated take no memory.
 #[test]
 fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
-    let (clock, lane) = clock();
+    let (clock, timeline) = clock();
     let mut slots = Slots::new(1, 1 << 31, 1 << 30, 0);
     assert_eq!(slots.capacity(), 3 << 30);
     let range = slots.allocate(5).unwrap();
-    let frame = slots.allocate_transient(clock.open(lane), 7).unwrap();
+    let frame = slots.allocate_transient(clock.open(timeline), 7).unwrap();
     assert_eq!((range.first(), frame.first()), (0, 1 << 31));
     assert!(slots.slots.lasting.len() + slots.slots.ring.len() < 16);
     assert_eq!((slots.check(range.id()), slots.check(frame)), (Ok(()), Ok(())));
@@ -331,7 +331,7 @@ fn a_heap_that_grows_grants_what_there_is_and_no_more() {
         let (lasting, transient) = (random.u32(0..20), random.u32(0..8));
         let most = lasting + transient + random.u32(0..300);
         let mut slots = Slots::new(1, lasting, transient, most);
-        let (clock, lane) = clock();
+        let (clock, timeline) = clock();
         let mut live = Vec::<DescriptorRange>::new();
         for _ in 0..300 {
             let capacity = slots.capacity();
@@ -351,7 +351,7 @@ fn a_heap_that_grows_grants_what_there_is_and_no_more() {
                     slots.free(live.swap_remove(random.usize(..live.len()))).unwrap();
                 }
                 _ => {
-                    if let Ok(range) = slots.allocate_transient(clock.open(lane), random.u32(1..4)) {
+                    if let Ok(range) = slots.allocate_transient(clock.open(timeline), random.u32(1..4)) {
                         assert!(range.first() >= lasting && range.indices().end <= lasting + transient);
                     }
                     clock.shutdown();

@@ -6,7 +6,7 @@ use sublet::descriptor::{
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorSet, PersistentSets,
     PersistentSetsCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
 };
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 
 use super::{FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, bindings};
 
@@ -80,7 +80,7 @@ pub(crate) struct Transient<'a> {
     sets: TransientSets,
     layouts: Vec<SetLayout>,
     clock: Clock,
-    lane: LaneId,
+    timeline: TimelineId,
     /// The ticket of the frame that is being recorded.
     now: Option<Ticket>,
     slot: u32,
@@ -93,9 +93,9 @@ impl<'a> Transient<'a> {
         let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default());
         let sets = sets.map_err(|error| error.to_string())?;
         let clock = Clock::new();
-        let lane = clock.add_lane().map_err(|error| error.to_string())?;
+        let timeline = clock.add_timeline().map_err(|error| error.to_string())?;
         let layouts_of = set_layouts(layouts)?;
-        Ok(Self { sets, layouts: layouts_of, clock, lane, now: None, slot: 0, _borrowed: layouts })
+        Ok(Self { sets, layouts: layouts_of, clock, timeline, now: None, slot: 0, _borrowed: layouts })
     }
 
     fn end(&mut self) {
@@ -110,7 +110,7 @@ impl FramePeer for Transient<'_> {
     fn begin(&mut self) {
         self.end();
         self.slot = (self.slot + 1) % IN_FLIGHT as u32;
-        self.now = Some(self.clock.begin_frame(self.lane, self.slot));
+        self.now = Some(self.clock.begin_frame(self.timeline, self.slot));
         // A failed reset is tried again with the next frame.
         let _ = self.sets.collect(&self.clock);
     }

@@ -32,7 +32,7 @@ fn buffer(size: u64) -> VectorRequest {
     asked(BUFFER, size, 16)
 }
 
-impl Rig {
+impl Fixture {
     fn begin(&self, effort: Effort) -> Compaction {
         self.vector.begin_compaction(&self.context, Some(self.generation), effort).unwrap()
     }

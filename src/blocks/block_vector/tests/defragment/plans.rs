@@ -6,13 +6,13 @@ use super::*;
 #[test]
 fn blocks_become_empty() {
     for effort in EFFORTS {
-        let rig = Rig::new(small_blocks());
-        let mut held = rig.thin_out(rig.fill(4, 64 * KIB), |at| at % 4 == 0);
-        let (emptied, _, _) = rig.compact(effort, &mut held);
+        let fixture = Fixture::new(small_blocks());
+        let mut held = fixture.thin_out(fixture.fill(4, 64 * KIB), |at| at % 4 == 0);
+        let (emptied, _, _) = fixture.compact(effort, &mut held);
         assert_eq!(emptied, Emptied { blocks: 3, bytes: 3 * MIB }, "{effort:?}");
-        assert_eq!(rig.blocks(), 1);
-        rig.free_all(held);
-        rig.finish();
+        assert_eq!(fixture.blocks(), 1);
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -20,31 +20,31 @@ fn blocks_become_empty() {
 #[test]
 fn the_emptiest_block_is_the_cheapest() {
     for emptiest in 0..4 {
-        let rig = Rig::new(small_blocks());
-        let mut held =
-            rig.thin_out(rig.fill(4, 64 * KIB), |at| at / 16 != emptiest && at % 16 != 3 || at % 16 == 5);
+        let fixture = Fixture::new(small_blocks());
+        let mut held = fixture
+            .thin_out(fixture.fill(4, 64 * KIB), |at| at / 16 != emptiest && at % 16 != 3 || at % 16 == 5);
         let gone = held
             .iter()
             .find(|it| held.iter().filter(|other| other.grant.memory == it.grant.memory).count() == 1);
         let gone = gone.unwrap().grant.memory;
-        let (emptied, passes, moves) = rig.compact(Effort::Fast, &mut held);
+        let (emptied, passes, moves) = fixture.compact(Effort::Fast, &mut held);
         assert_eq!((emptied.blocks, passes, moves), (1, 1, 1));
         assert!(held.iter().all(|held| held.grant.memory != gone));
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
 /// Three blocks, two of them three quarters full: none can become empty, so `Fast` moves nothing.
 #[test]
 fn fast_copies_nothing_in_vain() {
-    let rig = Rig::new(small_blocks());
-    let mut held = rig.thin_out(rig.fill(3, 64 * KIB), |at| at % 4 != 0);
+    let fixture = Fixture::new(small_blocks());
+    let mut held = fixture.thin_out(fixture.fill(3, 64 * KIB), |at| at % 4 != 0);
     let before = places(&held);
-    assert_eq!(rig.compact(Effort::Fast, &mut held), (Emptied::default(), 0, 0));
+    assert_eq!(fixture.compact(Effort::Fast, &mut held), (Emptied::default(), 0, 0));
     assert_eq!(places(&held), before);
     // The other efforts fill the fuller blocks.
-    let (emptied, _, moves) = rig.compact(Effort::Balanced, &mut held);
+    let (emptied, _, moves) = fixture.compact(Effort::Balanced, &mut held);
     assert_eq!(emptied.blocks, 0);
     assert!(moves >= 8, "{moves}");
     let in_one = |at: usize| held.iter().filter(|it| it.grant.memory == held[at].grant.memory).count();
@@ -52,41 +52,41 @@ fn fast_copies_nothing_in_vain() {
     counts.sort_unstable();
     counts.dedup();
     assert_eq!(counts, [4, 16], "two are full");
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// The emptiest block holds an allocation larger than every hole elsewhere, and stays; the next one is emptied.
 #[test]
 fn a_block_that_cannot_become_empty_takes_in_others() {
-    let rig = Rig::new(small_blocks());
+    let fixture = Fixture::new(small_blocks());
     let sizes = [768, 256, 512, 512, 200, 200, 200, 424];
-    let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
-    assert_eq!(rig.blocks(), 3);
-    let mut held = rig.thin_out(held, |at| [0, 2, 4, 5, 6].contains(&at));
+    let held: Vec<_> = sizes.iter().map(|size| fixture.get(size * KIB, 16)).collect();
+    assert_eq!(fixture.blocks(), 3);
+    let mut held = fixture.thin_out(held, |at| [0, 2, 4, 5, 6].contains(&at));
     let (large, small) = (places(&held[..2]), held[2].grant.memory);
-    let (emptied, passes, moves) = rig.compact(Effort::Fast, &mut held);
+    let (emptied, passes, moves) = fixture.compact(Effort::Fast, &mut held);
     assert_eq!((emptied.blocks, passes, moves), (1, 1, 3));
     assert_eq!(places(&held[..2]), large);
     assert!(held.iter().all(|held| held.grant.memory != small));
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// One block with every second allocation: moves down until there is one hole.
 #[test]
 fn one_block_is_compacted_within() {
     for effort in EFFORTS {
-        let rig = Rig::new(small_blocks());
-        let mut held = rig.thin_out(rig.fill(1, 16 * KIB), |at| at % 2 == 1);
-        assert_eq!(rig.vector.extent().largest_free, 16 * KIB);
-        let (emptied, _, _) = rig.compact(effort, &mut held);
-        assert_eq!((emptied.blocks, rig.vector.extent().largest_free), (0, MIB / 2), "{effort:?}");
+        let fixture = Fixture::new(small_blocks());
+        let mut held = fixture.thin_out(fixture.fill(1, 16 * KIB), |at| at % 2 == 1);
+        assert_eq!(fixture.vector.extent().largest_free, 16 * KIB);
+        let (emptied, _, _) = fixture.compact(effort, &mut held);
+        assert_eq!((emptied.blocks, fixture.vector.extent().largest_free), (0, MIB / 2), "{effort:?}");
         let mut offsets: Vec<_> = held.iter().map(|held| held.grant.offset).collect();
         offsets.sort_unstable();
         assert_eq!(offsets, (0..32).map(|at| at * 16 * KIB).collect::<Vec<_>>());
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -94,19 +94,19 @@ fn one_block_is_compacted_within() {
 #[test]
 fn balanced_leaves_what_does_not_pay() {
     for (effort, is_moved) in [(Effort::Balanced, false), (Effort::Full, true)] {
-        let rig = Rig::new(small_blocks());
+        let fixture = Fixture::new(small_blocks());
         let sizes = [560, 16, 300, 16, 1, 16, 1, 16, 1, 16, 1, 80];
-        let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
-        assert_eq!(rig.blocks(), 1);
-        let held = rig.thin_out(held, |at| at == 2 || at % 2 == 1);
-        let mut compaction = rig.begin(effort);
-        let planned = rig.plan(&mut compaction);
+        let held: Vec<_> = sizes.iter().map(|size| fixture.get(size * KIB, 16)).collect();
+        assert_eq!(fixture.blocks(), 1);
+        let held = fixture.thin_out(held, |at| at == 2 || at % 2 == 1);
+        let mut compaction = fixture.begin(effort);
+        let planned = fixture.plan(&mut compaction);
         let sizes: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
         assert_eq!((sizes.contains(&300), sizes.contains(&16)), (is_moved, true), "{sizes:?}");
-        rig.roll_back_all(&planned);
-        rig.vector.end_compaction(&compaction);
-        rig.free_all(held);
-        rig.finish();
+        fixture.roll_back_all(&planned);
+        fixture.vector.end_compaction(&compaction);
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -114,38 +114,38 @@ fn balanced_leaves_what_does_not_pay() {
 #[test]
 fn room_on_either_side_counts() {
     for is_behind in [false, true] {
-        let rig = Rig::new(small_blocks());
+        let fixture = Fixture::new(small_blocks());
         let mut sizes = vec![160, 40, 80, 60, 40, 1, 40, 1, 40, 1, 40, 1, 40, 1, 479];
         if !is_behind {
             // | hole | used | hole | to move | used ...
             sizes.swap(2, 3);
         }
-        let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
-        assert_eq!(rig.blocks(), 1);
-        let held = rig.thin_out(held, |at| ![0, 60, 1].contains(&sizes[at]) && at != 0);
-        let mut compaction = rig.begin(Effort::Balanced);
-        let planned = rig.plan(&mut compaction);
+        let held: Vec<_> = sizes.iter().map(|size| fixture.get(size * KIB, 16)).collect();
+        assert_eq!(fixture.blocks(), 1);
+        let held = fixture.thin_out(held, |at| ![0, 60, 1].contains(&sizes[at]) && at != 0);
+        let mut compaction = fixture.begin(Effort::Balanced);
+        let planned = fixture.plan(&mut compaction);
         let moved: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
         assert!(moved.contains(&80), "{moved:?}");
-        rig.roll_back_all(&planned);
-        rig.vector.end_compaction(&compaction);
-        rig.free_all(held);
-        rig.finish();
+        fixture.roll_back_all(&planned);
+        fixture.vector.end_compaction(&compaction);
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
 /// The largest allocations are placed first.
 #[test]
 fn the_largest_get_their_place_first() {
-    let rig = Rig::new(small_blocks());
+    let fixture = Fixture::new(small_blocks());
     let sizes = [300, 60, 300, 100, 264, 50, 50, 432, 60, 432];
-    let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
-    assert_eq!(rig.blocks(), 2);
-    let mut held = rig.thin_out(held, |at| ![1, 3, 7, 9].contains(&at));
-    let (emptied, _, moves) = rig.compact(Effort::Fast, &mut held);
+    let held: Vec<_> = sizes.iter().map(|size| fixture.get(size * KIB, 16)).collect();
+    assert_eq!(fixture.blocks(), 2);
+    let mut held = fixture.thin_out(held, |at| ![1, 3, 7, 9].contains(&at));
+    let (emptied, _, moves) = fixture.compact(Effort::Fast, &mut held);
     assert_eq!((emptied.blocks, moves), (1, 3));
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// Vectors without blocks, or with any number of empty blocks.
@@ -153,13 +153,13 @@ fn the_largest_get_their_place_first() {
 fn nothing_is_done_about_nothing() {
     for effort in EFFORTS {
         for min_blocks in 0..4 {
-            let rig = Rig::new(VectorConfig { min_blocks, ..small_blocks() });
-            let (emptied, passes, _) = rig.compact(effort, &mut []);
+            let fixture = Fixture::new(VectorConfig { min_blocks, ..small_blocks() });
+            let (emptied, passes, _) = fixture.compact(effort, &mut []);
             assert_eq!((emptied, passes), (Emptied::default(), 0));
-            let mut held = vec![rig.get(MIB, 16)];
-            assert_eq!(rig.compact(effort, &mut held).1, 0);
-            rig.free_all(held);
-            rig.finish();
+            let mut held = vec![fixture.get(MIB, 16)];
+            assert_eq!(fixture.compact(effort, &mut held).1, 0);
+            fixture.free_all(held);
+            fixture.finish();
         }
     }
 }
@@ -167,42 +167,42 @@ fn nothing_is_done_about_nothing() {
 /// An empty block is not filled, and the minimum number of blocks stays.
 #[test]
 fn the_first_blocks_stay() {
-    let rig = Rig::new(VectorConfig { min_blocks: 3, ..small_blocks() });
-    let mut held = rig.thin_out(rig.fill(4, 64 * KIB), |at| at % 4 == 0);
-    let (emptied, _, _) = rig.compact(Effort::Balanced, &mut held);
-    assert_eq!((emptied.blocks, rig.blocks()), (1, 3));
+    let fixture = Fixture::new(VectorConfig { min_blocks: 3, ..small_blocks() });
+    let mut held = fixture.thin_out(fixture.fill(4, 64 * KIB), |at| at % 4 == 0);
+    let (emptied, _, _) = fixture.compact(Effort::Balanced, &mut held);
+    assert_eq!((emptied.blocks, fixture.blocks()), (1, 3));
     let memory = held[0].grant.memory;
     assert!(held.iter().all(|held| held.grant.memory == memory));
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// If two blocks become empty, the vector keeps the smaller one.
 #[test]
 fn the_largest_empty_block_goes() {
-    let rig = Rig::new(VectorConfig { fixed_block_size: false, empty_blocks_kept: 1, ..config() });
-    let size = |held: &Held| rig.vector.memory_size(held.live()).unwrap();
+    let fixture = Fixture::new(VectorConfig { fixed_block_size: false, empty_blocks_kept: 1, ..config() });
+    let size = |held: &Held| fixture.vector.memory_size(held.live()).unwrap();
     let mut held: Vec<Held> = Vec::new();
     while held.last().is_none_or(|last| size(last) < 32 * MIB) {
-        held.push(rig.get(MIB, 16));
+        held.push(fixture.get(MIB, 16));
     }
     // 4, 8, 16, and 32 MiB. The second stays full, the others nearly empty.
     let mut seen = Vec::new();
-    let mut held = rig.thin_out(held.clone(), |at| {
+    let mut held = fixture.thin_out(held.clone(), |at| {
         let block = size(&held[at]);
         let is_first = !seen.contains(&block);
         block == 8 * MIB && at % 3 != 0 || is_first
     });
     held.iter().for_each(|held| seen.push(size(held)));
-    let before = rig.vector.extent();
-    let (emptied, _, _) = rig.compact(Effort::Fast, &mut held);
-    let after = rig.vector.extent();
+    let before = fixture.vector.extent();
+    let (emptied, _, _) = fixture.compact(Effort::Fast, &mut held);
+    let after = fixture.vector.extent();
     assert_eq!(before.block_bytes - after.block_bytes, emptied.bytes);
-    let left: Vec<_> = rig.walk().iter().map(|&(size, _)| size).collect();
+    let left: Vec<_> = fixture.walk().iter().map(|&(size, _)| size).collect();
     assert_eq!(after.blocks, 2, "{left:?}");
     assert!(left.contains(&(4 * MIB)), "of those that became empty the smallest is kept: {left:?}");
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// Images keep separate pages, and each allocation keeps its alignment.
@@ -210,16 +210,17 @@ fn the_largest_empty_block_goes() {
 fn alignments_and_pages_are_kept() {
     for effort in EFFORTS {
         let granularity = aligned(4 * KIB);
-        let rig = Rig::new(VectorConfig { granularity, min_alignment: aligned(64), ..small_blocks() });
+        let fixture =
+            Fixture::new(VectorConfig { granularity, min_alignment: aligned(64), ..small_blocks() });
         let mut random = Random::new(5);
         let mut held = Vec::new();
-        while rig.blocks() < 6 {
+        while fixture.blocks() < 6 {
             let kind = if random.one_in(2) { BUFFER } else { IMAGE };
-            held.push(rig.allocate(&asked(kind, random.size(15), 1 << random.below(17))).unwrap());
+            held.push(fixture.allocate(&asked(kind, random.size(15), 1 << random.below(17))).unwrap());
         }
         let keep: Vec<bool> = held.iter().map(|_| random.one_in(4)).collect();
-        let mut held = rig.thin_out(held, |at| keep[at]);
-        let (emptied, _, _) = rig.compact(effort, &mut held);
+        let mut held = fixture.thin_out(held, |at| keep[at]);
+        let (emptied, _, _) = fixture.compact(effort, &mut held);
         assert!(emptied.blocks >= 3, "{effort:?}: {emptied:?}");
         for it in &held {
             let alignment = it.request.alignment.get().max(64);
@@ -228,8 +229,8 @@ fn alignments_and_pages_are_kept() {
                 assert_eq!(it.grant.offset % granularity.get(), 0, "{it:?}");
             }
         }
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -237,13 +238,13 @@ fn alignments_and_pages_are_kept() {
 #[test]
 fn extensive_moves_kind_by_kind() {
     for (granularity, by_kind) in [(KIB, true), (1, false)] {
-        let rig = Rig::new(VectorConfig { granularity: aligned(granularity), ..small_blocks() });
+        let fixture = Fixture::new(VectorConfig { granularity: aligned(granularity), ..small_blocks() });
         let kinds = [BUFFER, IMAGE, 0];
         let all: Vec<_> =
-            (0..64).map(|at| rig.allocate(&asked(kinds[at % 3], 16 * KIB, 16)).unwrap()).collect();
-        let held = rig.thin_out(all, |at| at % 2 == 1);
-        let mut compaction = rig.begin(Effort::Extensive);
-        let planned = rig.plan(&mut compaction);
+            (0..64).map(|at| fixture.allocate(&asked(kinds[at % 3], 16 * KIB, 16)).unwrap()).collect();
+        let held = fixture.thin_out(all, |at| at % 2 == 1);
+        let mut compaction = fixture.begin(Effort::Extensive);
+        let planned = fixture.plan(&mut compaction);
         let kinds: Vec<_> = planned.iter().map(|planned| crate::blocks::tag::kind_of(planned.tag)).collect();
         let mut changes = kinds.clone();
         changes.dedup();
@@ -252,10 +253,10 @@ fn extensive_moves_kind_by_kind() {
         } else {
             assert!(changes.len() > 3, "{kinds:?}");
         }
-        rig.roll_back_all(&planned);
-        rig.vector.end_compaction(&compaction);
-        rig.free_all(held);
-        rig.finish();
+        fixture.roll_back_all(&planned);
+        fixture.vector.end_compaction(&compaction);
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -263,12 +264,12 @@ fn extensive_moves_kind_by_kind() {
 #[test]
 fn plans_are_the_same_on_every_run() {
     let run = || {
-        let rig = Rig::new(small_blocks());
-        let mut held = rig.thin_out(rig.fill(4, 32 * KIB), |at| at % 3 == 0);
-        let _ = rig.compact(Effort::Full, &mut held);
+        let fixture = Fixture::new(small_blocks());
+        let mut held = fixture.thin_out(fixture.fill(4, 32 * KIB), |at| at % 3 == 0);
+        let _ = fixture.compact(Effort::Full, &mut held);
         let offsets: Vec<_> = held.iter().map(|held| held.grant.offset).collect();
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
         offsets
     };
     assert_eq!(run(), run());
@@ -278,12 +279,12 @@ fn plans_are_the_same_on_every_run() {
 #[test]
 fn other_algorithms_are_refused() {
     for algorithm in [Algorithm::Linear, Algorithm::Buddy] {
-        let rig = Rig::new(VectorConfig { algorithm, ..small_blocks() });
+        let fixture = Fixture::new(VectorConfig { algorithm, ..small_blocks() });
         for _ in 0..2 {
-            let refused = rig.vector.begin_compaction(&rig.context, None, Effort::Full);
+            let refused = fixture.vector.begin_compaction(&fixture.context, None, Effort::Full);
             assert_eq!(refused.unwrap_err(), BeginError::Algorithm(algorithm));
         }
-        rig.finish();
+        fixture.finish();
     }
 }
 
@@ -291,22 +292,22 @@ fn other_algorithms_are_refused() {
 #[test]
 fn the_emptiest_block_is_so_by_its_share() {
     let config = VectorConfig { fixed_block_size: false, empty_blocks_kept: 0, ..config() };
-    let rig = Rig::new(config);
-    let size = |held: &Held| rig.vector.memory_size(held.live()).unwrap();
+    let fixture = Fixture::new(config);
+    let size = |held: &Held| fixture.vector.memory_size(held.live()).unwrap();
     let mut held: Vec<Held> = Vec::new();
     while held.last().is_none_or(|last| size(last) < 16 * MIB) {
-        held.push(rig.get(MIB / 2, 16));
+        held.push(fixture.get(MIB / 2, 16));
     }
-    rig.free(held.pop().unwrap());
+    fixture.free(held.pop().unwrap());
     // 3 of 8 in the block of 4 MiB, and 4 of 16 in that of 8 MiB, which holds more bytes.
     let in_small = held.iter().filter(|it| size(it) == 4 * MIB).count();
-    assert_eq!((in_small, held.len(), rig.blocks()), (8, 24, 2));
-    let mut held = rig.thin_out(held, |at| at < 3 || (8..12).contains(&at));
-    let (emptied, _, moves) = rig.compact(Effort::Fast, &mut held);
+    assert_eq!((in_small, held.len(), fixture.blocks()), (8, 24, 2));
+    let mut held = fixture.thin_out(held, |at| at < 3 || (8..12).contains(&at));
+    let (emptied, _, moves) = fixture.compact(Effort::Fast, &mut held);
     assert_eq!((emptied, moves), (Emptied { blocks: 1, bytes: 8 * MIB }, 4));
     assert!(held.iter().all(|it| size(it) == 4 * MIB));
-    rig.free_all(held);
-    rig.finish();
+    fixture.free_all(held);
+    fixture.finish();
 }
 
 /// An allocation at the end of a block gets whole pages at its destination.
@@ -315,22 +316,22 @@ fn whole_pages_are_had_at_the_destination() {
     let page = 64 * KIB;
     for effort in EFFORTS {
         let block_size = 4 * page + 16 * KIB;
-        let rig = Rig::new(VectorConfig { granularity: aligned(page), block_size, ..small_blocks() });
+        let fixture = Fixture::new(VectorConfig { granularity: aligned(page), block_size, ..small_blocks() });
         let image = |size| asked(IMAGE, size, 16);
         let sizes = [4 * page, 10 * KIB, 2 * page, 2 * page];
-        let [full, last, low, high] = sizes.map(|size| rig.allocate(&image(size)).unwrap());
-        assert_eq!((rig.blocks(), last.grant.offset), (2, 4 * page), "it ends with its block");
+        let [full, last, low, high] = sizes.map(|size| fixture.allocate(&image(size)).unwrap());
+        assert_eq!((fixture.blocks(), last.grant.offset), (2, 4 * page), "it ends with its block");
         assert_ne!(last.grant.memory, low.grant.memory);
-        rig.free_all([full, high]);
+        fixture.free_all([full, high]);
         let mut held = vec![low, last];
-        let (emptied, _, _) = rig.compact(effort, &mut held);
+        let (emptied, _, _) = fixture.compact(effort, &mut held);
         assert_eq!(emptied.blocks, 1, "{effort:?}");
         assert_eq!((held[1].grant.memory, held[1].grant.offset % page), (held[0].grant.memory, 0));
         // A buffer does not get the rest of the page.
-        let buffer = rig.allocate(&buffer(10 * KIB)).unwrap();
+        let buffer = fixture.allocate(&buffer(10 * KIB)).unwrap();
         assert_ne!(buffer.grant.offset / page, held[1].grant.offset / page, "{effort:?}");
-        rig.free(buffer);
-        rig.free_all(held);
-        rig.finish();
+        fixture.free(buffer);
+        fixture.free_all(held);
+        fixture.finish();
     }
 }

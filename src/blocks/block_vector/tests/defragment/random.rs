@@ -3,7 +3,7 @@
 use super::*;
 
 struct Program {
-    rig: Rig,
+    fixture: Fixture,
     held: Vec<Held>,
     random: Random,
 }
@@ -11,9 +11,9 @@ struct Program {
 impl Program {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let lending = random.one_in(3);
+        let leasing = random.one_in(3);
         let config = VectorConfig {
-            block_size: if lending { 16 * MIB } else { MIB - random.below(3) * 4 * KIB },
+            block_size: if leasing { 16 * MIB } else { MIB - random.below(3) * 4 * KIB },
             fixed_block_size: random.one_in(2),
             min_blocks: u32::try_from(random.below(3)).unwrap(),
             empty_blocks_kept: u32::try_from(random.below(3)).unwrap(),
@@ -21,7 +21,7 @@ impl Program {
             min_alignment: aligned(1 << random.below(8)),
             ..config()
         };
-        Self { rig: Rig::new(config), held: Vec::new(), random }
+        Self { fixture: Fixture::new(config), held: Vec::new(), random }
     }
 
     fn allocate(&mut self) {
@@ -35,19 +35,19 @@ impl Program {
         let known = if random.one_in(30) { 4 } else { 3 };
         let strategy = strategies[random.place(known)];
         let mapped = random.one_in(5);
-        if let Ok(held) = self.rig.allocate(&VectorRequest { mapped, strategy, ..wanted }) {
+        if let Ok(held) = self.fixture.allocate(&VectorRequest { mapped, strategy, ..wanted }) {
             self.held.push(held);
         }
     }
 
     fn fragment(&mut self) {
         for _ in 0..self.random.below(400) {
-            if self.rig.config.block_size > 2 * MIB {
+            if self.fixture.config.block_size > 2 * MIB {
                 let thread = u32::try_from(self.random.below(4)).unwrap();
                 if thread == 0 {
-                    self.rig.thread(0);
+                    self.fixture.thread(0);
                 } else {
-                    self.rig.settle(thread);
+                    self.fixture.attach(thread);
                 }
             }
             self.allocate();
@@ -55,7 +55,7 @@ impl Program {
         let of = 1 + self.random.below(6);
         for at in (0..self.held.len()).rev() {
             if !self.random.one_in(of) {
-                self.rig.free(self.held.swap_remove(at));
+                self.fixture.free(self.held.swap_remove(at));
             }
         }
     }
@@ -66,12 +66,12 @@ impl Program {
         let limit = if self.random.one_in(2) { 0 } else { 1 << (14 + self.random.below(6)) };
         let most = u32::try_from(self.random.below(2) * self.random.below(20)).unwrap();
         let is_faithful = self.random.one_in(2);
-        let mut compaction = self.rig.begin(effort);
-        let before = self.rig.vector.totals();
+        let mut compaction = self.fixture.begin(effort);
+        let before = self.fixture.vector.totals();
         let mut emptied = Emptied::default();
         let mut passes = 0;
         loop {
-            let planned = self.rig.plan_within(&mut compaction, limit, most, None, &mut || false);
+            let planned = self.fixture.plan_within(&mut compaction, limit, most, None, &mut || false);
             if planned.is_empty() {
                 break;
             }
@@ -81,12 +81,12 @@ impl Program {
             assert!(passes < 20_000, "it never ends");
             for planned in planned {
                 if is_faithful {
-                    emptied.add(self.rig.complete(&planned, &mut self.held));
+                    emptied.add(self.fixture.complete(&planned, &mut self.held));
                 } else {
                     self.answer(&planned, &mut emptied);
                 }
             }
-            emptied.add(self.rig.vector.tidy(&self.rig.context, &compaction));
+            emptied.add(self.fixture.vector.tidy(&self.fixture.context, &compaction));
             if passes % 64 == 1 {
                 self.check();
             }
@@ -94,51 +94,51 @@ impl Program {
                 break;
             }
         }
-        let after = self.rig.vector.totals();
+        let after = self.fixture.vector.totals();
         if is_faithful {
             assert_eq!(before.allocation_count, after.allocation_count);
             assert_eq!(before.allocation_bytes, after.allocation_bytes);
             assert_eq!(before.block_bytes - after.block_bytes, emptied.bytes);
             assert_eq!(before.block_count - after.block_count, emptied.blocks);
         }
-        self.rig.vector.end_compaction(&compaction);
+        self.fixture.vector.end_compaction(&compaction);
         self.check();
     }
 
     fn answer(&mut self, planned: &Planned, emptied: &mut Emptied) {
         let Some(at) = self.held.iter().position(|held| is(held, planned.source)) else {
-            emptied.add(self.rig.roll_back(planned));
+            emptied.add(self.fixture.roll_back(planned));
             return;
         };
         match self.random.below(8) {
-            0 => emptied.add(self.rig.roll_back(planned)),
+            0 => emptied.add(self.fixture.roll_back(planned)),
             1 => {
-                self.rig.vector.let_stay(planned.source);
-                emptied.add(self.rig.roll_back(planned));
+                self.fixture.vector.let_stay(planned.source);
+                emptied.add(self.fixture.roll_back(planned));
             }
             2 => {
                 let mapped = self.held.swap_remove(at).request.mapped;
-                let freed = self.rig.vector.free_moved(&self.rig.context, planned.source, mapped, 0);
+                let freed = self.fixture.vector.free_moved(&self.fixture.context, planned.source, mapped, 0);
                 emptied.add(freed.unwrap());
-                emptied.add(self.rig.roll_back(planned));
+                emptied.add(self.fixture.roll_back(planned));
             }
             3 => {
-                self.rig.free(self.held.swap_remove(at));
+                self.fixture.free(self.held.swap_remove(at));
                 self.allocate();
-                emptied.add(self.rig.roll_back(planned));
+                emptied.add(self.fixture.roll_back(planned));
             }
             4 => {
                 self.allocate();
-                emptied.add(self.rig.complete(planned, &mut self.held));
+                emptied.add(self.fixture.complete(planned, &mut self.held));
             }
-            _ => emptied.add(self.rig.complete(planned, &mut self.held)),
+            _ => emptied.add(self.fixture.complete(planned, &mut self.held)),
         }
     }
 
     /// Checks the state, and that each place is valid.
     fn check(&self) {
-        self.rig.check();
-        let VectorConfig { granularity, min_alignment, .. } = self.rig.config;
+        self.fixture.check();
+        let VectorConfig { granularity, min_alignment, .. } = self.fixture.config;
         let mut spans = Vec::new();
         for held in &self.held {
             let alignment = held.request.alignment.max(min_alignment).get();
@@ -147,11 +147,11 @@ impl Program {
                 assert_eq!(held.grant.offset % granularity.get(), 0, "{held:?}");
             }
             if held.request.mapped {
-                let base = self.rig.vector.map(&self.rig.context, held.live()).unwrap();
-                self.rig.vector.unmap(held.live()).unwrap();
+                let base = self.fixture.vector.map(&self.fixture.context, held.live()).unwrap();
+                self.fixture.vector.unmap(held.live()).unwrap();
                 assert_eq!(held.grant.mapped, base.at(held.grant.offset));
             }
-            let end = held.grant.offset + held.bytes(&self.rig.config);
+            let end = held.grant.offset + held.bytes(&self.fixture.config);
             spans.push((held.grant.memory, held.grant.offset, end));
         }
         spans.sort_unstable();
@@ -169,9 +169,9 @@ fn random_heaps_are_fragmented_and_compacted() {
             program.fragment();
             program.defragment();
         }
-        let Program { rig, held, .. } = program;
-        rig.free_all(held);
-        rig.finish();
+        let Program { fixture, held, .. } = program;
+        fixture.free_all(held);
+        fixture.finish();
     }
 }
 
@@ -181,13 +181,13 @@ fn nothing_is_left_for_a_second_context() {
     for seed in 0..cases(24) {
         let mut program = Program::new(seed);
         program.fragment();
-        let Program { rig, mut held, .. } = program;
+        let Program { fixture, mut held, .. } = program;
         for effort in [Effort::Balanced, Effort::Full] {
-            let _ = rig.compact(effort, &mut held);
-            let (emptied, _, _) = rig.compact(effort, &mut held);
+            let _ = fixture.compact(effort, &mut held);
+            let (emptied, _, _) = fixture.compact(effort, &mut held);
             assert_eq!(emptied, Emptied::default(), "seed {seed}");
         }
-        rig.free_all(held);
-        rig.finish();
+        fixture.free_all(held);
+        fixture.finish();
     }
 }

@@ -5,7 +5,7 @@ use sublet::descriptor::{
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorQuirks, SetLayout, TransientError, TransientSets,
     TransientSetsCreateInfo,
 };
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profiles::Profile};
 
 pub(crate) use crate::held::{End, Held, hold};
@@ -26,17 +26,17 @@ pub(crate) fn fixed(max_sets: u32, sizes: &[vk::DescriptorPoolSize]) -> Transien
     TransientSetsCreateInfo::from_sizes(max_sets, sizes, vk::DescriptorPoolCreateFlags::empty()).unwrap()
 }
 
-pub(crate) struct Rig {
+pub(crate) struct Fixture {
     pub(crate) gpu: Gpu,
     pub(crate) device: DescriptorDevice,
     pub(crate) clock: Clock,
-    pub(crate) lane: LaneId,
+    pub(crate) timeline: TimelineId,
     layouts: Vec<vk::DescriptorSetLayout>,
     pipeline_layouts: Vec<vk::PipelineLayout>,
     commands: vk::CommandPool,
 }
 
-impl Rig {
+impl Fixture {
     pub(crate) fn new() -> Held<Self> {
         Self::with(|builder| builder)
     }
@@ -63,11 +63,19 @@ impl Rig {
         // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let clock = Clock::new();
-        let lane = clock.add_lane().unwrap();
+        let timeline = clock.add_timeline().unwrap();
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
         // SAFETY: the create-info is valid.
         let commands = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        hold(Self { gpu, device, clock, lane, layouts: Vec::new(), pipeline_layouts: Vec::new(), commands })
+        hold(Self {
+            gpu,
+            device,
+            clock,
+            timeline,
+            layouts: Vec::new(),
+            pipeline_layouts: Vec::new(),
+            commands,
+        })
     }
 
     pub(crate) fn sets(&self, info: &TransientSetsCreateInfo) -> Held<TransientSets> {
@@ -126,7 +134,7 @@ impl Rig {
 
     /// Opens a ticket, which is done once `discard` is called with it.
     pub(crate) fn open(&self) -> Ticket {
-        self.clock.open(self.lane)
+        self.clock.open(self.timeline)
     }
 
     pub(crate) fn discard(&self, ticket: Ticket) {
@@ -146,7 +154,7 @@ impl Rig {
     }
 }
 
-impl End for Rig {
+impl End for Fixture {
     fn end(self) {
         let device = self.gpu.device();
         // SAFETY: nothing is recorded meanwhile.
@@ -172,12 +180,12 @@ impl End for Rig {
 
 /// Returns a layout of one uniform buffer, and an allocator for its sets.
 pub(crate) fn uniform(
-    mut rig: Held<Rig>,
+    mut fixture: Held<Fixture>,
     info: &TransientSetsCreateInfo,
-) -> (Held<Rig>, SetLayout, Held<TransientSets>) {
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let sets = rig.sets(info);
-    (rig, layout, sets)
+) -> (Held<Fixture>, SetLayout, Held<TransientSets>) {
+    let layout = fixture.layout(&[(UNIFORM, 1)]);
+    let sets = fixture.sets(info);
+    (fixture, layout, sets)
 }
 
 pub(crate) fn bindings(kinds: &[(vk::DescriptorType, u32)]) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {

@@ -41,7 +41,7 @@ pub(crate) fn content(number: usize, offset: u64) -> u32 {
     u32::try_from(number * 100).unwrap() + u32::try_from(offset / 256).unwrap()
 }
 
-pub(crate) struct Kit {
+pub(crate) struct Fixture {
     looks: Arc<Mutex<Looks>>,
     module: Cell<vk::ShaderModule>,
     pipelines: RefCell<BTreeMap<vk::PipelineLayout, vk::Pipeline>>,
@@ -68,7 +68,7 @@ pub(crate) fn without_templates() -> GpuBuilder {
         .extension("VK_KHR_maintenance1")
 }
 
-impl Kit {
+impl Fixture {
     pub(crate) fn new(gpu: Gpu, model: BindingModel) -> Held<Self> {
         // SAFETY: the handles are live and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -322,11 +322,11 @@ impl Kit {
     #[track_caller]
     pub(crate) fn finish(&self, binder: &mut TestBinder, commands: vk::CommandBuffer) {
         let clock = Clock::new();
-        let ticket = clock.open(clock.add_lane().unwrap());
+        let ticket = clock.open(clock.add_timeline().unwrap());
         binder.flush(ticket).unwrap();
         self.run(commands);
         clock.submit(ticket, 1).unwrap();
-        clock.completed(ticket.lane(), 1);
+        clock.completed(ticket.timeline(), 1);
         binder.collect(&clock).unwrap();
         binder.validate();
     }
@@ -386,7 +386,7 @@ impl End for TestBinder {
     }
 }
 
-impl End for Kit {
+impl End for Fixture {
     fn end(self) {
         self.gpu.assert_silent();
         let device = self.gpu.device();
@@ -430,9 +430,14 @@ pub(crate) fn dynamic(buffer: vk::Buffer, offset: u64) -> Descriptor {
 
 /// Commits, checks the binder's state, and checks that the driver emitted no message.
 #[track_caller]
-pub(crate) fn commit(kit: &Kit, binder: &mut TestBinder, commands: vk::CommandBuffer, point: BindPoint) {
+pub(crate) fn commit(
+    fixture: &Fixture,
+    binder: &mut TestBinder,
+    commands: vk::CommandBuffer,
+    point: BindPoint,
+) {
     // SAFETY: the command buffer is being recorded, and the staged resources are live.
     unsafe { binder.commit(commands, point) }.unwrap();
     binder.validate();
-    kit.gpu.assert_silent();
+    fixture.gpu.assert_silent();
 }

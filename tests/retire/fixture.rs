@@ -10,7 +10,7 @@ use sublet::{
 
 use crate::held::{End, Held, hold};
 
-pub(crate) struct Rig {
+pub(crate) struct Fixture {
     pub(crate) gpu: Gpu,
     pub(crate) allocator: Allocator,
     pub(crate) clock: Clock,
@@ -25,14 +25,14 @@ struct Queue {
     submitted: u64,
 }
 
-pub(crate) fn timeline(gpu: &Gpu) -> vk::Semaphore {
+pub(crate) fn timeline_semaphore(gpu: &Gpu) -> vk::Semaphore {
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     // SAFETY: the simulated device enables all its features.
     unsafe { gpu.device().create_semaphore(&info, None) }.unwrap()
 }
 
-impl Rig {
+impl Fixture {
     pub(crate) fn new() -> Held<Self> {
         Self::with_queues(1)
     }
@@ -44,7 +44,7 @@ impl Rig {
         let info = vk::CommandPoolCreateInfo::default();
         // SAFETY: the create-info is valid.
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        let queues = (0..count).map(|_| Queue { gate: timeline(&gpu), submitted: 0 }).collect();
+        let queues = (0..count).map(|_| Queue { gate: timeline_semaphore(&gpu), submitted: 0 }).collect();
         let (clock, retired) = (Clock::new(), RetiredResources::new());
         hold(Self { gpu, allocator, clock, retired, pool, queues })
     }
@@ -160,7 +160,7 @@ impl Rig {
     }
 }
 
-impl End for Rig {
+impl End for Fixture {
     fn end(self) {
         self.execute_all();
         assert_eq!(self.retired.len(), 0, "{:?}", self.retired);

@@ -8,7 +8,7 @@ use ash::vk;
 use sublet::descriptor::{
     BindingModel, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout,
 };
-use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{Gpu, Kernel, Profile};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage,
@@ -21,12 +21,12 @@ const NUMBERS: u32 = 256;
 const PARTS: u64 = 16;
 const PART: u64 = 256;
 
-pub(crate) struct Rig {
+pub(crate) struct Fixture {
     pub(crate) gpu: Gpu,
     pub(crate) device: DescriptorDevice,
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) clock: Clock,
-    pub(crate) lanes: [LaneId; 2],
+    pub(crate) timelines: [TimelineId; 2],
     /// Mismatches that dispatches found.
     faults: Arc<Mutex<Vec<String>>>,
     looks: Arc<AtomicU32>,
@@ -67,7 +67,7 @@ pub(crate) struct Objects {
     memories: u64,
 }
 
-impl Rig {
+impl Fixture {
     pub(crate) fn new(model: BindingModel) -> Self {
         let gpu = Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).queues(2).build();
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -110,13 +110,13 @@ impl Rig {
         }
         let target = buffer(4 * u64::from(NUMBERS), vk::BufferUsageFlags::TRANSFER_DST);
         let clock = Clock::new();
-        let lanes = [(); 2].map(|()| clock.add_lane().unwrap());
+        let timelines = [(); 2].map(|()| clock.add_timeline().unwrap());
         gpu.hold_submissions(true);
         Self {
             device,
             allocator: Arc::new(allocator),
             clock,
-            lanes,
+            timelines,
             faults,
             looks,
             dispatches: Cell::new(0),

@@ -8,9 +8,9 @@ use crate::pool::Pool;
 
 impl Allocator {
     /// Assigns the calling thread an exclusive part of the blocks of a memory type, as if it had contended for them. No
-    /// program needs this, because threads that contend settle automatically. It helps workers that must be fast from
+    /// program needs this, because threads that contend attach automatically. It helps workers that must be fast from
     /// the first allocation on, and tests that must behave the same on every machine. The assignment ends when a
-    /// settled thread finds, after 65,536 allocations and frees, that no other thread was active.
+    /// attached thread finds, after 65,536 allocations and frees, that no other thread was active.
     ///
     /// Returns true if the thread has such a part. There is none if blocks are too small to divide, if
     /// `bufferImageGranularity` is above 64 KiB, or if the memory type does not exist. Memory is leased when the thread
@@ -22,28 +22,28 @@ impl Allocator {
     /// std::thread::scope(|scope| {
     ///     for _ in 0..4 {
     ///         scope.spawn(|| {
-    ///             assert!(allocator.settle_in_memory_type(0));
+    ///             assert!(allocator.attach_to_memory_type(0));
     ///             // ... allocate, without waiting for the others ...
     ///         });
     ///     }
     /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn settle_in_memory_type(&self, memory_type_index: u32) -> bool {
+    pub fn attach_to_memory_type(&self, memory_type_index: u32) -> bool {
         let has_one =
-            self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.settle());
+            self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.attach());
         if has_one {
             self.record(RecordedCall::SettleInMemoryType(memory_type_index));
         }
         has_one
     }
 
-    /// Like [`Self::settle_in_memory_type`], for the blocks of a pool. Linear and buddy pools are not divided.
+    /// Like [`Self::attach_to_memory_type`], for the blocks of a pool. Linear and buddy pools are not divided.
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool belongs to another allocator.
-    pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
-        let has_one = self.pool_vector(pool)?.settle();
+    pub fn attach_to_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
+        let has_one = self.pool_vector(pool)?.attach();
         if has_one {
             self.record(RecordedCall::SettleInPool(pool));
         }

@@ -55,7 +55,7 @@ pub(super) enum Reading {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct Timeline {
     completed: u64,
     /// The part of `completed` that a fence or an idle device implied.
     promised: u64,
@@ -65,7 +65,7 @@ pub(super) struct Lane {
     frames: Vec<Frame>,
 }
 
-impl Lane {
+impl Timeline {
     fn finished(&self, state: State) -> bool {
         matches!(state, State::Submitted(value) if value <= self.completed)
     }
