@@ -14,7 +14,7 @@
 //! | [`budgets`] | how much memory there is, and what to do when it is gone |
 //! | [`moving`] | defragmentation: how live resources leave a block, so that it can go back |
 //! | [`threads`] | who may call what, and who waits for whom |
-//! | [`landlords`] | engines and blocks of your own |
+//! | [`block_sources`] | engines and blocks of your own |
 //! | [`testing`] | your code on GPUs that you do not have |
 //! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
 //! | [`debugging`] | leaks, corruption, validation messages, events |
@@ -84,8 +84,8 @@ pub mod budgets {}
 #[doc = include_str!("threads.md")]
 pub mod threads {}
 
-#[doc = include_str!("landlords.md")]
-pub mod landlords {}
+#[doc = include_str!("block_sources.md")]
+pub mod block_sources {}
 
 #[cfg_attr(
     not(feature = "sim"),

@@ -15,7 +15,7 @@
 //! [`Counted`] divides no ranges: its regions hold a number of items of each kind, as descriptor pools do. It is a
 //! [`Metadata`] with its own capacities, requests and spans. The others are [`RangeMetadata`].
 //!
-//! A program's own engine implements [`Metadata`]: see [the chapter](crate::guide::landlords).
+//! A program's own engine implements [`Metadata`]: its documentation has an example.
 //!
 //! Each engine has two interfaces. The methods of [`Metadata`] are the complete contract. A vector of blocks mostly
 //! makes ordinary requests and frees; for these there is a shorter interface that returns in registers. Everything else
@@ -314,6 +314,147 @@ impl Sizes {
 /// engine.free(key).unwrap();
 /// engine.validate();
 /// engine.remove_region(region).unwrap();
+/// ```
+///
+/// # A custom engine
+///
+/// This engine has slots of equal size. It visits each slot, so it suits some hundred of them; the library's own engines
+/// are O(1).
+///
+/// ```
+/// use sublet::metadata::*;
+///
+/// /// Slots of so many units, one to a request, the lowest first.
+/// #[derive(Debug)]
+/// struct Slots {
+///     size: u64,
+///     last_key: u64,
+///     regions: Vec<Option<Region>>,
+/// }
+///
+/// #[derive(Debug)]
+/// struct Region {
+///     capacity: u64,
+///     /// What each slot was granted for.
+///     slots: Vec<Option<(Key, Request)>>,
+/// }
+///
+/// impl Slots {
+///     fn new(size: u64) -> Self {
+///         Self { size, last_key: u64::from(first_generation()) << 32, regions: Vec::new() }
+///     }
+///     fn region(&self, region: RegionId) -> &Region {
+///         self.regions[region.0 as usize].as_ref().expect("there is such a region")
+///     }
+///     fn region_mut(&mut self, region: RegionId) -> &mut Region {
+///         self.regions[region.0 as usize].as_mut().expect("there is such a region")
+///     }
+///     /// All slots: region, number in it, and what it was granted for.
+///     fn slots(&self) -> impl Iterator<Item = (RegionId, usize, Option<(Key, Request)>)> {
+///         let regions = (0..).map(RegionId).zip(&self.regions);
+///         let regions = regions.filter_map(|(id, region)| Some((id, region.as_ref()?)));
+///         regions.flat_map(|(id, region)| (0..).zip(&region.slots).map(move |(at, slot)| (id, at, *slot)))
+///     }
+///     fn find(&self, key: Key) -> Result<(Span, usize, Request), BadKey> {
+///         let used = |(region, at, slot): (RegionId, usize, Option<(Key, Request)>)| {
+///             let (_, request) = slot.filter(|(of, _)| *of == key)?;
+///             Some((Span { region, offset: at as u64 * self.size, size: self.size }, at, request))
+///         };
+///         self.slots().find_map(used).ok_or(BadKey)
+///     }
+/// }
+///
+/// impl Metadata for Slots {
+///     type Capacity = u64;
+///     type Request = Request;
+///     type Span = Span;
+///     type Chunk = Chunk;
+///
+///     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
+///         let vacant = self.regions.iter().position(Option::is_none).unwrap_or(self.regions.len());
+///         if vacant == self.regions.len() {
+///             self.regions.push(None);
+///         }
+///         let slots = vec![None; (capacity / self.size) as usize];
+///         self.regions[vacant] = Some(Region { capacity, slots });
+///         Ok(RegionId(vacant as u32))
+///     }
+///     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+///         if self.region_usage(region).used > 0 {
+///             return Err(NotEmpty);
+///         }
+///         self.regions[region.0 as usize] = None;
+///         Ok(())
+///     }
+///     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+///         if request.upper {
+///             return Err(AllocateError::UpperUnsupported);
+///         }
+///         let is_aligned = |at: usize| at as u64 * self.size % request.alignment.get() == 0;
+///         let fits = |at: usize| request.size <= self.size && is_aligned(at);
+///         let free = self.slots().find(|(_, at, slot)| slot.is_none() && fits(*at));
+///         let (region, at, _) = free.ok_or(AllocateError::NoSpace)?;
+///         self.last_key += 1;
+///         let key = Key(self.last_key.try_into().expect("it is above zero"));
+///         self.region_mut(region).slots[at] = Some((key, *request));
+///         Ok((key, self.span(key).expect("it was granted just now")))
+///     }
+///     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
+///         let (span, at, _) = self.find(key)?;
+///         self.region_mut(span.region).slots[at] = None;
+///         Ok(Freed { span, region_empty: self.region_usage(span.region).used == 0 })
+///     }
+///     fn reset(&mut self, region: RegionId) {
+///         self.region_mut(region).slots.fill(None);
+///     }
+///     fn span(&self, key: Key) -> Result<Span, BadKey> {
+///         Ok(self.find(key)?.0)
+///     }
+///     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+///         Ok(Tag(self.find(key)?.2.tag.0 & Tag::MASK))
+///     }
+///     fn region_usage(&self, region: RegionId) -> Usage {
+///         let Region { capacity, slots } = self.region(region);
+///         let mut usage = Usage { capacity: *capacity, ..Usage::default() };
+///         for (_, request) in slots.iter().flatten() {
+///             usage.used_chunks += 1;
+///             usage.used += self.size;
+///             usage.rounding += self.size - request.size;
+///         }
+///         usage
+///     }
+///     fn usage(&self) -> Usage {
+///         let regions = (0..).map(RegionId).zip(&self.regions).filter(|(_, region)| region.is_some());
+///         regions.map(|(id, _)| self.region_usage(id)).sum()
+///     }
+///     fn largest_free(&self) -> u64 {
+///         if self.slots().any(|(_, _, slot)| slot.is_none()) { self.size } else { 0 }
+///     }
+///     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+///         let Region { capacity, slots } = self.region(region);
+///         let mut offset = 0;
+///         for slot in slots {
+///             let used = slot.map(|(key, Request { tag, .. })| (key, Tag(tag.0 & Tag::MASK)));
+///             visit(Chunk { offset, size: self.size, used });
+///             offset += self.size;
+///         }
+///         if offset < *capacity {
+///             visit(Chunk { offset, size: capacity - offset, used: None });
+///         }
+///     }
+///     /// There is nothing that could contradict anything else.
+///     fn validate(&self) {}
+/// }
+///
+/// let mut engine = Slots::new(8);
+/// let region = engine.add_region(&64).unwrap();
+/// let row = Request::new(8, Alignment::ONE);
+/// let keys: Vec<_> = (0..8).map(|_| engine.allocate(&row).unwrap().0).collect();
+/// assert_eq!(engine.span(keys[3]).unwrap().offset, 24);
+/// assert_eq!(engine.allocate(&row), Err(AllocateError::NoSpace));
+/// engine.free(keys[3]).unwrap();
+/// assert_eq!(engine.free(keys[3]), Err(BadKey));
+/// assert_eq!(engine.usage().used, 56);
 /// ```
 pub trait Metadata: Sized + fmt::Debug {
     /// The capacity of a region.

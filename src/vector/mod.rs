@@ -19,7 +19,7 @@
 //! [`retire`](BlockVector::retire).
 //!
 //! A block source may take its blocks from another vector, and that one from a third. [A
-//! chapter](crate::guide::landlords) implements both traits.
+//! chapter](crate::guide::block_sources) shows both.
 //!
 //! ```
 //! use sublet::metadata::{Alignment, RangeMetadata, Request, Span, Tlsf};
@@ -48,8 +48,8 @@
 //!     }
 //! }
 //!
-//! let landlord = Bytes(Growth { first: 1024, preferred: 4096 });
-//! let mut vector = BlockVector::new(landlord, Tlsf::exact(1 << 20), Policy::default())?;
+//! let source = Bytes(Growth { first: 1024, preferred: 4096 });
+//! let mut vector = BlockVector::new(source, Tlsf::exact(1 << 20), Policy::default())?;
 //! let request = |size| Request::new(size, Alignment::ONE);
 //! let small = vector.allocate(&request(100))?;
 //! let large = vector.allocate(&request(100_000))?;
