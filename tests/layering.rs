@@ -1,7 +1,7 @@
-//! Rules that the compiler does not check: the layers of `src/`, the files that ARCHITECTURE.md names, and the length of
-//! a file.
+//! Rules that the compiler does not check: the layers of `src/`, the files that ARCHITECTURE.md names, and the lengths
+//! of files.
 //!
-//! The tests read lines, and of these the paths that start with `crate::` or `super::` outside comments.
+//! The tests search each line, outside comments, for paths that start with `crate::` or `super::`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
@@ -10,16 +10,16 @@ use std::path::Path;
 /// The page with the table of layers.
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Modules that do not name Vulkan.
+/// Modules that must not name Vulkan.
 const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "retire", "vector", "virtual_block"];
 
-/// Split files with more lines of code. Comments, blank lines and a module of tests do not count.
+/// The maximum number of lines of code in a file. Comments, blank lines and a module of tests do not count.
 const MAX_LINES: usize = 750;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The Rust files of a folder: their paths from there, with slashes, and their text. The published package has no other
-/// packages: a folder that does not exist has no files.
+/// The Rust files of a folder: their relative paths, with slashes, and their text. Empty if the folder does not exist,
+/// because the published package does not contain the other packages.
 fn sources(folder: &str) -> Vec<(String, String)> {
     let root = Path::new(ROOT).join(folder);
     let (mut folders, mut files) = (vec![root.clone()], Vec::new());
@@ -42,7 +42,7 @@ fn code(line: &str) -> &str {
     line.split("//").next().unwrap()
 }
 
-/// What follows each path in `code` that begins with `start`.
+/// For each path in `code` that begins with `start`: the text after `start`.
 fn paths<'a>(code: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     code.match_indices(start)
@@ -58,8 +58,8 @@ fn room(path: &str) -> &str {
     path.split('/').next().unwrap().trim_end_matches(".rs")
 }
 
-/// The rows of the table of layers, the highest first. A comma separates modules that may import from each other, a bar
-/// modules that may not.
+/// The rows of the table of layers, the highest first. Modules that a comma separates may import from each other.
+/// Modules that a bar separates may not.
 struct Layers<'a>(Vec<(Vec<&'a str>, bool)>);
 
 impl<'a> Layers<'a> {
@@ -77,7 +77,7 @@ impl<'a> Layers<'a> {
         self.0.iter().position(|(modules, _)| modules.contains(&module))
     }
 
-    /// Explains why a file may not import a module of the root, if so.
+    /// The reason why a file may not import a module of the root; `None` if it may.
     fn fault(&self, path: &str, module: &str) -> Option<String> {
         let own = room(path);
         let (Some(from), Some(to)) = (self.row(own), self.row(module)) else {
@@ -91,8 +91,8 @@ impl<'a> Layers<'a> {
     fn faults(&self, path: &str, line: &str) -> Vec<String> {
         let code = code(line);
         let mut modules: Vec<&str> = paths(code, "crate::").map(first_name).collect();
-        // As many `super` as there are folders above the file lead to the root. One more does in a module within the
-        // file, whose other names are not those of modules.
+        // From a file, `depth` times `super` leads to the root. From a module inside the file, one more is needed; with
+        // `depth` of them, the path names an item of the file, which is not a layer.
         let depth = path.trim_end_matches("/mod.rs").split('/').count();
         for rest in paths(code, "super::") {
             let path = rest.trim_start_matches("super::");
@@ -136,7 +136,7 @@ fn some_modules_name_no_vulkan() {
     }
 }
 
-/// `private` is for packages that replace an interface of another library.
+/// Only packages that replace the interface of another library use `private`.
 #[test]
 fn other_packages_use_the_public_interface() {
     for folder in ["crates/cli/src", "crates/frame/src", "crates/report/src"] {
@@ -146,7 +146,7 @@ fn other_packages_use_the_public_interface() {
     }
 }
 
-/// Files that the page names exist, and a function that follows its file's name in a list is defined there.
+/// Every file that the page names exists. A function named after a file in a list is defined in that file.
 #[test]
 fn the_page_names_what_exists() {
     let page = fs::read_to_string(Path::new(ROOT).join(PAGE)).unwrap();

@@ -1,4 +1,4 @@
-//! The texts of messages, and the values of small getters.
+//! The texts of errors, and the values of small getters.
 
 use std::fmt::Display;
 
@@ -67,7 +67,7 @@ fn texts_of_errors() {
 #[test]
 fn descriptor_transient_error_transient_error() -> Result<(), Box<dyn std::error::Error>> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: the handles are live, and outlive what is made of them.
+    // SAFETY: the handles are live and outlive the device.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
     let size = vk::DescriptorPoolSize::default().ty(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(2);
     let info = TransientSetsCreateInfo::from_sizes(8, &[size], vk::DescriptorPoolCreateFlags::empty())?;
@@ -76,9 +76,9 @@ fn descriptor_transient_error_transient_error() -> Result<(), Box<dyn std::error
         .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
         .descriptor_count(3);
     let layout_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
-    // SAFETY: the create-info is valid. No set comes of it.
+    // SAFETY: the create-info is valid, and no set is allocated with the null layout.
     let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &layout_info) }?;
-    // SAFETY: it is refused before Vulkan is called.
+    // SAFETY: the call fails before it calls Vulkan.
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
     assert_eq!(error.to_string(), "a set of 3 UniformBuffer, and pools are of 2 UniformBuffer");
     Ok(())
@@ -115,7 +115,7 @@ fn retire_error_too_many_timelines() {
 #[test]
 fn statistics_memory_map_allocations_mut() -> Result<(), Box<dyn std::error::Error>> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: the handles are live, and outlive what is made of them.
+    // SAFETY: the handles are live and outlive the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
     let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
@@ -131,7 +131,7 @@ fn statistics_memory_map_allocations_mut() -> Result<(), Box<dyn std::error::Err
 fn trace_replay_remaining() -> Result<(), Box<dyn std::error::Error>> {
     use sublet::trace::*;
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    // SAFETY: the handles are live, and outlive what is made of them.
+    // SAFETY: the handles are live and outlive the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
     let trace =
         Trace { records: vec![Record { event: Event::Trim, ..Record::default() }], ..Trace::default() };
@@ -158,7 +158,7 @@ fn upload_error_may_pass() {
 #[test]
 fn descriptor_layout_getters() -> Result<(), Box<dyn std::error::Error>> {
     let info = vk::DescriptorSetLayoutCreateInfo::default();
-    // SAFETY: the create-info is valid, and a layout that is only looked at may be null.
+    // SAFETY: the create-info is valid, and the null layout is used only for its getters.
     let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
     assert!(layout.counts().is_zero());
     assert_eq!(layout.counts_with(9), layout.counts());

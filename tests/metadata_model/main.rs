@@ -1,13 +1,13 @@
-//! One property-test suite over all engines: it runs random programs on an engine, and on a shadow model that is slow
+//! One property-test suite for all engines. It runs random programs on an engine and on a shadow model, which is slow
 //! and obviously right.
 //!
-//! - `program.rs`: what a program is, and how random programs are made.
-//! - `model.rs`: the shadow of an engine: which units are used by whom.
-//! - `subjects.rs`: the engines, and for each the rules of where it must, may and must not allocate.
-//! - `play.rs`: runs a program on engine, twin and model, and compares after every operation.
+//! - `program.rs`: programs, and the generation of random ones.
+//! - `model.rs`: the shadow of an engine: the used units and their allocations.
+//! - `subjects.rs`: the engines, and the placement rules of each.
+//! - `play.rs`: runs a program on an engine, its twin and the model, and compares them after every operation.
 //!
-//! `SUBLET_CASES` sets the number of programs for each engine (the default is small). Programs come from a fixed seed;
-//! `SUBLET_SEED` is another one, or `random`.
+//! `SUBLET_CASES` sets the number of programs for each engine (the default is small). The seed is fixed; `SUBLET_SEED`
+//! sets another one, or `random`.
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "test code on 64-bit hosts")]
 
 mod model;
@@ -28,7 +28,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// So many programs are sure to reach every situation.
+/// Enough programs to reach every situation.
 const DEFAULT_CASES: u32 = 256;
 
 fn cases() -> u32 {
@@ -51,7 +51,7 @@ fn runner(stream: u8) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// While a failing program is made shorter it fails hundreds of times: only the last one is worth printing.
+/// Suppresses panic messages. Shrinking a failing program panics hundreds of times, and only the last message matters.
 fn quiet(quiet: bool) {
     thread_local! {
         static QUIET: Cell<bool> = const { Cell::new(false) };
@@ -91,7 +91,7 @@ fn check<S: Subject>(stream: u8) {
     }
 }
 
-/// What some program for each engine must have reached, so that the suite tests something.
+/// The situations and outcomes that the programs of every engine must reach.
 const ALWAYS_SEEN: &[(&str, &str)] = &[
     ("add_region", "new slot"),
     ("add_region", "slot used again"),
@@ -108,7 +108,7 @@ const ALWAYS_SEEN: &[(&str, &str)] = &[
     ("outside", "refused"),
 ];
 
-/// Each engine runs the same properties.
+/// Runs the same properties for each engine.
 macro_rules! suite {
     ($($name:ident: $subject:ident, $stream:literal;)*) => { $(
         #[test]

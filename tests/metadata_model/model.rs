@@ -1,5 +1,5 @@
-//! The shadow of an engine: which units of which region are used by whom. It is told what the engine answered, and
-//! panics where that cannot be.
+//! The shadow of an engine: the used units of each region, with their allocations. It records the engine's results,
+//! and panics if they are impossible.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use sublet::metadata::{Chunk, Key, RangeMetadata, RegionId, Span, Tag, Usage};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     pub(crate) key: Key,
-    /// What the twin gave for the same request.
+    /// The key that the twin returned for the same request.
     pub(crate) twin_key: Key,
     pub(crate) region: RegionId,
     pub(crate) offset: u64,
-    /// Granted.
+    /// The granted size.
     pub(crate) size: u64,
     pub(crate) asked: u64,
     pub(crate) tag: Tag,
@@ -22,12 +22,12 @@ pub(crate) struct Live {
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     pub(crate) capacity: u64,
-    /// By offset.
+    /// The live allocations, by offset.
     pub(crate) used: BTreeMap<u64, Live>,
 }
 
 impl Region {
-    /// What is not used: offset and size, in order, none empty.
+    /// The unused ranges: offset and size, in order, none empty.
     pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut end = 0;
@@ -46,11 +46,11 @@ impl Region {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// By id; `None` where one was removed.
+    /// The regions by id; `None` if one was removed.
     pub(crate) regions: Vec<Option<Region>>,
     /// Live allocations, oldest first.
     pub(crate) live: Vec<Live>,
-    /// Keys that were freed, and the twin's for the same.
+    /// The freed keys, each with the twin's key of the same allocation.
     pub(crate) freed: Vec<(Key, Key)>,
 }
 
@@ -63,7 +63,7 @@ impl Model {
         self.regions[id.0 as usize].as_mut().expect("the region exists")
     }
 
-    /// Ids and regions, lowest first.
+    /// The existing regions with their ids, lowest first.
     pub(crate) fn present(&self) -> impl Iterator<Item = (RegionId, &Region)> {
         let id = |(n, region): (usize, &'_ Option<Region>)| region.is_some().then_some(RegionId(n as u32));
         self.regions.iter().enumerate().filter_map(id).map(|id| (id, self.region(id)))
@@ -78,7 +78,7 @@ impl Model {
         self.present().map(|(_, region)| u128::from(region.capacity)).sum()
     }
 
-    /// The id of the next region: the lowest that is not in use.
+    /// The id of the next region: the lowest unused one.
     pub(crate) fn next_region(&self) -> RegionId {
         let vacant = self.regions.iter().position(Option::is_none);
         RegionId(vacant.unwrap_or(self.regions.len()) as u32)
@@ -124,7 +124,7 @@ impl Model {
         live
     }
 
-    /// What the sums of a region have to be.
+    /// The expected sums of a region.
     fn usage(region: &Region) -> Usage {
         let mut usage = Usage { capacity: region.capacity, ..Usage::default() };
         for live in region.used.values() {
@@ -135,7 +135,7 @@ impl Model {
         usage
     }
 
-    /// Panics if the engine shows anything else: chunks that do not tile their region, keys, tags, sums.
+    /// Panics if the engine differs from the model: in the chunks of a region, a key, a tag or a sum.
     pub(crate) fn compare(&self, engine: &impl RangeMetadata) {
         engine.validate();
         for (id, region) in self.present() {

@@ -12,10 +12,10 @@ use crate::model::{Live, Model};
 use crate::program::{BadKind, Operation, Pick, Program, Setup, Size, WantedAlignment};
 use crate::subjects::{At, Expect, Rules, Subject};
 
-/// What happened, in which situation, and how often: shows that the programs reach what they are to test.
+/// How often each outcome occurred in each situation: shows that the programs reach the intended cases.
 pub(crate) type Seen = BTreeMap<(&'static str, &'static str), u64>;
 
-/// Panics if the engine does anything that it should not.
+/// Runs a program. Panics if the engine differs from the model or breaks its rules.
 pub(crate) fn play<S: Subject>(program: &Program, seen: &mut Seen) {
     let mut player = Player::<S>::new(program.setup);
     player.step(Operation::AddRegion(program.setup.capacity));
@@ -31,7 +31,7 @@ pub(crate) fn play<S: Subject>(program: &Program, seen: &mut Seen) {
 struct Player<S: Subject> {
     setup: Setup,
     engine: S::Engine,
-    /// Gets the same calls, and must give the same spans. Its keys are foreign to the engine.
+    /// A second engine, which gets the same calls and must return the same spans. Its keys are foreign to `engine`.
     twin: S::Engine,
     rules: S::Rules,
     model: Model,
@@ -88,7 +88,7 @@ impl<S: Subject> Player<S> {
 
     fn size(&self, size: Size) -> u64 {
         let size = match size {
-            // Only here may it be 0.
+            // The only size that may be 0.
             Size::Units(units) => return units,
             Size::Part { region, halvings, plus } => {
                 let capacity =
@@ -173,9 +173,9 @@ impl<S: Subject> Player<S> {
         self.rules.reset(id);
     }
 
-    /// On copies: the rules do not know what trying closed regions leaves behind.
+    /// Allocates while one region is closed. Uses copies, because the rules do not track what the attempt changes.
     fn allocate_outside(&mut self, closed: RegionId, request: &Request) {
-        // Some engines fill the closed region with such requests.
+        // Some engines fill the closed region with such requests first: too many steps for small sizes.
         if self.model.region(closed).capacity / request.size > 200 {
             return;
         }
@@ -197,7 +197,7 @@ impl<S: Subject> Player<S> {
     }
 
     fn allocate(&mut self, request: &Request) {
-        // Where there is no place for one unit there is none for nothing either, and the error is the same.
+        // A request for 0 units fails like a request for one unit that has no place.
         let not_empty = Request { size: request.size.max(1), ..*request };
         let expected = match self.rules.expect(&self.model, &not_empty) {
             Expect::Refuse(error) => Expect::Refuse(error),
@@ -247,7 +247,7 @@ impl<S: Subject> Player<S> {
         self.rules.allocated(span, request.upper);
     }
 
-    /// The gaps with the key of what is before each.
+    /// The gaps: region, offset, size, and the key of the chunk before.
     fn gaps_behind(&self) -> Vec<(RegionId, u64, u64, Option<Key>)> {
         let mut gaps = Vec::new();
         for (id, region) in self.model.present() {
@@ -265,7 +265,7 @@ impl<S: Subject> Player<S> {
         let of = |units: u64, part: u8| (u128::from(units) * u128::from(part) / 255) as u64;
         let offset = start + of(have - 1, skipped);
         let size = of(start + have - offset, part).saturating_add_signed(i64::from(plus));
-        // The key before another gap, if there is another.
+        // The key before another gap, if `behind` is not 0.
         let (_, _, _, key) = gaps[(gap as usize + behind as usize) % gaps.len()];
         let mut at = At { before: key, region, offset, size, tag };
         S::tidy(&mut self.engine);
@@ -347,7 +347,7 @@ impl<S: Subject> Player<S> {
         };
         let Some(key) = key else { return };
         if live.iter().any(|live| live.key == key) {
-            // Bits may hit a live key by chance; what was freed, or given by another engine, is never one.
+            // Random bits may form a live key. A freed key, or a key of the twin, is never live.
             assert!(matches!(kind, BadKind::Bits(_) | BadKind::Flipped { .. }), "{kind:?}: {key:?} is live");
             return;
         }
@@ -366,7 +366,7 @@ impl<S: Subject> Player<S> {
         );
     }
 
-    /// Calls the engine, and compares all that it holds before and after if it gives an error.
+    /// Calls the engine. On error, asserts that its state did not change.
     fn unchanged_on_error<T, E>(
         &mut self,
         call: impl FnOnce(&mut S::Engine) -> Result<T, E>,
@@ -407,7 +407,7 @@ impl<S: Subject> Player<S> {
         }
     }
 
-    /// Everything can be given back, and the engine is as good as new.
+    /// Frees everything, and asserts that the engine is as good as new.
     fn finish(mut self) {
         while let Some(live) = self.model.live.last() {
             let key = live.key;

@@ -1,10 +1,10 @@
-//! Programs: lists of operations that make sense on any engine in any state, so that they can be shortened at will.
+//! Programs: lists of operations that are valid for any engine in any state, so that proptest can shorten them freely.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sublet::metadata::{Strategy as Placement, Tag};
 
-/// What the engine is made with, and what is then done to it.
+/// The parameters of an engine, and the operations to run on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) setup: Setup,
@@ -14,9 +14,9 @@ pub(crate) struct Program {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) max_capacity: u64,
-    /// Of the first region.
+    /// The capacity of the first region.
     pub(crate) capacity: u64,
-    /// Only for the engine that takes it.
+    /// The smallest chunk of a buddy engine; the other engines ignore it.
     pub(crate) smallest: u64,
 }
 
@@ -32,8 +32,8 @@ pub(crate) enum Operation {
         upper: bool,
         tag: Tag,
     },
-    /// In the gap with that number, so many 256ths of it from its start; a size of so many of what is left. Then a unit
-    /// more or less, or with the key before another gap.
+    /// Allocates in gap number `gap`. Skips `skipped` 255ths of the gap and takes `size` 255ths of the rest, plus
+    /// `plus` units. Passes the key before the gap that is `behind` gaps further on: a wrong key unless `behind` is 0.
     AllocateAt {
         gap: u8,
         skipped: u8,
@@ -42,7 +42,7 @@ pub(crate) enum Operation {
         behind: i8,
         tag: Tag,
     },
-    /// With one region closed.
+    /// Allocates while one region is closed.
     AllocateOutside {
         closed: u8,
         size: Size,
@@ -50,20 +50,20 @@ pub(crate) enum Operation {
         strategy: Placement,
     },
     Free(Pick),
-    /// Keys that are not live.
+    /// Frees a key that is not live.
     Bad(BadKind),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Size {
     Units(u64),
-    /// A region's capacity, halved that often, plus something.
+    /// A region's capacity, halved `halvings` times, plus `plus`.
     Part {
         region: u8,
         halvings: u8,
         plus: i8,
     },
-    /// The size of a gap between used chunks, plus something.
+    /// The size of a gap between used chunks, plus `plus`.
     Gap {
         gap: u8,
         plus: i8,
@@ -73,9 +73,9 @@ pub(crate) enum Size {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WantedAlignment {
     One,
-    /// 2^that, modulo a little more than the largest capacity.
+    /// 2^(n mod k). `k` is chosen so that the alignment is at most twice the largest capacity.
     Usual(u8),
-    /// 2^that.
+    /// 2^n.
     Any(u8),
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Pick {
     Oldest,
     Newest,
     Any(u8),
-    /// That many, oldest first.
+    /// This many, the oldest first.
     Many(u8),
 }
 
@@ -96,7 +96,7 @@ pub(crate) enum BadKind {
     Flipped { key: u8, bit: u8 },
 }
 
-/// Primes, powers of two, one off, and the extremes.
+/// Primes, powers of two and their neighbours, and extremes.
 const CAPACITIES: [u64; 26] = [
     1,
     2,
@@ -126,7 +126,7 @@ const CAPACITIES: [u64; 26] = [
     1 << 63,
 ];
 
-/// What an engine made for regions of up to `max` units takes.
+/// Capacities that an engine for regions of up to `max` units accepts.
 fn good_capacity(max: u64) -> impl Strategy<Value = u64> {
     let fitting = CAPACITIES.iter().filter(|&&capacity| capacity <= max).count();
     prop_oneof![
@@ -151,7 +151,7 @@ fn size() -> impl Strategy<Value = Size> {
         8 => (0..=16_u64).prop_map(Size::Units),
         1 => (0..64_u32).prop_map(|log2| Size::Units(1 << log2)),
         6 => (any::<u8>(), 2..=6_u8, -2..=2_i8).prop_map(|(region, halvings, plus)| Size::Part { region, halvings, plus }),
-        // Nearly equal ones, for the choice among holes that would all do.
+        // Nearly equal sizes, to test the choice among several holes that fit.
         3 => (any::<u8>(), 4..=5_u8, 0..=12_i8).prop_map(|(region, halvings, plus)| Size::Part { region, halvings, plus }),
         1 => (any::<u8>(), 0..=1_u8, -1..=1_i8).prop_map(|(region, halvings, plus)| Size::Part { region, halvings, plus }),
         3 => (any::<u8>(), -1..=1_i8).prop_map(|(gap, plus)| Size::Gap { gap, plus }),
@@ -177,7 +177,7 @@ fn placement() -> impl Strategy<Value = Placement> {
     ]
 }
 
-/// How a program uses an engine: weights of allocating, of the upper side, and of what is freed.
+/// The usage pattern of a program: weights of the upper side, and of the allocations that it frees.
 #[derive(Clone, Copy, Debug)]
 struct Style {
     upper: u32,
@@ -193,9 +193,9 @@ const STYLES: [Style; 6] = [
     // Stack, and double stack.
     Style { upper: 1, oldest: 0, newest: 10, any: 2 },
     Style { upper: 30, oldest: 1, newest: 8, any: 2 },
-    // A ring that is a stack at its end.
+    // A ring whose newest end is a stack.
     Style { upper: 0, oldest: 6, newest: 5, any: 1 },
-    // Holes.
+    // Frees at random, which leaves holes.
     Style { upper: 0, oldest: 0, newest: 0, any: 12 },
 ];
 

@@ -1,5 +1,5 @@
-//! The engines, and the rules of where each must, may and must not allocate. The rules are written a second time, from
-//! the documentation and without the engine's data structures.
+//! The engines, and the placement rules of each. The rules follow the documentation, and do not use the engine's data
+//! structures.
 
 use sublet::metadata::{
     AllocateError, Buddy, Chunk, Key, Linear, RegionId, Regions, Request, Span, Strategy, Tag, Tlsf,
@@ -13,29 +13,30 @@ use crate::program::Setup;
 pub(crate) trait Subject {
     type Engine: Playable;
     type Rules: Rules;
-    /// Two free chunks never touch.
+    /// True if two free chunks are never neighbours.
     const JOINS_ALL: bool;
-    /// Situations and what must have happened in them, in some program.
+    /// Situations, and outcomes that some program must reach in them.
     const SEEN: &'static [(&'static str, &'static str)];
 
     fn engine(setup: &Setup) -> Self::Engine;
-    /// How many regions there may be, besides the limit on the sum of their capacities.
+    /// The maximum number of regions, apart from the limit on the sum of their capacities.
     fn max_regions(setup: &Setup) -> u64;
-    /// The size of a granted span. The model is that of before.
+    /// The size of a granted span. The model shows the state before the request.
     fn granted(_setup: &Setup, _model: &Model, request: &Request) -> u64 {
         request.size
     }
-    /// Grants a place that the caller chose; `None`: the engine has no way to.
+    /// Allocates at a place that the caller chose. `None` if the engine does not support this.
     fn allocate_at(_engine: &mut Self::Engine, _at: &At) -> Option<Option<Key>> {
         None
     }
-    /// The free chunks of a region, where places can be chosen in.
+    /// The chunks of a region, for explicit placement.
     fn places(_engine: &Self::Engine, _region: RegionId) -> Vec<Chunk> {
         Vec::new()
     }
-    /// Gives back what stands in the way of chosen places.
+    /// Frees memory that the engine keeps for itself and that interferes with explicit placement.
     fn tidy(_engine: &mut Self::Engine) {}
-    /// Whether a request that may be refused must not be. The model does not know all that is kept free.
+    /// Returns true if the engine must grant a request for which the rules expect [`Expect::Either`]. The model does
+    /// not know which free space an engine keeps for itself.
     fn has_room(_engine: &Self::Engine, _model: &Model, _request: &Request) -> bool {
         false
     }
@@ -55,25 +56,25 @@ pub(crate) struct At {
     pub(crate) tag: Tag,
 }
 
-/// What must come of a request.
+/// The expected result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expect {
     At(RegionId, u64),
     Somewhere,
-    /// Somewhere, or [`AllocateError::NoSpace`].
+    /// Any place, or [`AllocateError::NoSpace`].
     Either,
     Refuse(AllocateError),
 }
 
-/// Where an engine allocates. Told everything that happens.
+/// The placement rules of an engine. They track every operation.
 pub(crate) trait Rules {
     fn new(setup: &Setup) -> Self;
     fn expect(&self, model: &Model, request: &Request) -> Expect;
-    /// The state of the engine in a word, to see what was tested.
+    /// A name for the state of the engine, to record what the programs reach.
     fn situation(&self) -> &'static str {
         "any"
     }
-    /// What there is to say against a span that is free and aligned.
+    /// Panics if a span that is free and aligned breaks a rule.
     fn check(&self, _model: &Model, _request: &Request, _span: Span) {}
     fn allocated(&mut self, _span: Span, _upper: bool) {}
     fn freed(&mut self, _span: Span) {}
@@ -158,12 +159,12 @@ struct Event {
     live: bool,
 }
 
-/// Everything that ever happened in a region since it was last reset, live or not, in order.
+/// All allocations in a region since its last reset, live or not, in order.
 #[derive(Clone, Default)]
 struct History {
     capacity: u64,
     events: Vec<Event>,
-    /// When it was last added, emptied, or left empty for another: counts such events.
+    /// The number of the event that last opened it: it was added, was emptied, or was left empty for another region.
     opened: usize,
 }
 
@@ -179,7 +180,7 @@ impl History {
         Some((first, live.next_back().copied().unwrap_or(first)))
     }
 
-    /// Where the upper side ends, and whether there is one.
+    /// The lower end of the upper side, if there is one.
     fn upper(&self) -> Option<u64> {
         self.ends(true).map(|(_, newest)| newest.offset)
     }
@@ -205,7 +206,7 @@ impl History {
         }
     }
 
-    /// The place on the upper side: tried from the top down would take too long, so this is a formula after all.
+    /// The place on the upper side. A formula, because trying every offset from the top would take too long.
     fn upper_place(&self, request: &Request) -> Option<u64> {
         let top = self.upper().unwrap_or(self.capacity);
         let bottom = self.ends(false).map_or(0, |(_, newest)| newest.offset + newest.size);
@@ -217,11 +218,11 @@ impl History {
 
 pub(crate) struct LinearRules<const MANY: bool> {
     histories: Vec<History>,
-    /// The regions that allocations were put into and that were not emptied since, in the order in which they were
-    /// begun. The last one is current.
+    /// The regions with allocations, in the order of their first one. The last one is current. An emptied region stays
+    /// if it is the only one.
     stack: Vec<usize>,
     openings: usize,
-    /// The current region was left before, and nothing was allocated since it is current again.
+    /// True if the current region became current again and has granted nothing since.
     is_back: bool,
 }
 
@@ -231,7 +232,7 @@ impl<const MANY: bool> LinearRules<MANY> {
         self.histories[region].opened = self.openings;
     }
 
-    /// A region that is the only one stays current.
+    /// Removes an emptied region from the stack, unless it is the only one there.
     fn emptied(&mut self, region: usize) {
         if self.stack != [region] {
             self.is_back = self.stack.last() == Some(&region);
@@ -267,7 +268,7 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
                 return at(current, offset);
             }
         }
-        // The smallest, and of these the one that was opened last.
+        // The smallest region; among equals, the one that was opened last.
         let fits = |history: &History| {
             history.is_empty() && history.capacity != 0 && history.capacity >= request.size
         };
@@ -367,7 +368,8 @@ impl Subject for BuddySubject {
     }
 }
 
-/// Engines that count addresses over all regions give each as many as the largest may need.
+/// The maximum number of regions of an engine with one address space: each region occupies the maximum capacity,
+/// rounded up to a power of two.
 fn regions_in_address_space(setup: &Setup) -> u64 {
     let each = u128::from(setup.max_capacity.next_power_of_two());
     u64::try_from((1_u128 << 64) / each).unwrap_or(u64::MAX)
@@ -378,22 +380,22 @@ pub(crate) struct BuddyRules {
 }
 
 impl BuddyRules {
-    /// What is to be granted: as much as the alignment, or else less at the start of a region.
+    /// The size to be granted: at least the alignment, or less at the start of a region if no free chunk is that large.
     fn size(&self, model: &Model, request: &Request) -> u128 {
         let least = u128::from(request.size.max(self.smallest)).next_power_of_two();
         let aligned = least.max(u128::from(request.alignment.get()));
         if Self::free(model).any(|(_, _, free)| free >= aligned) { aligned } else { least }
     }
 
-    /// Places and sizes of the free chunks that will do.
+    /// The free chunks that fit: region, offset and size.
     fn fits(&self, model: &Model, request: &Request) -> Vec<(RegionId, u64, u128)> {
         let size = self.size(model, request);
         let is_aligned = |offset: u64| size >= u128::from(request.alignment.get()) || offset == 0;
         Self::free(model).filter(|&(_, offset, free)| free >= size && is_aligned(offset)).collect()
     }
 
-    /// The sizes of the free chunks that there must be when all buddies are joined, with their places: each gap, inside
-    /// each piece, is cut into the largest aligned powers of two.
+    /// The expected free chunks: region, offset and size. Merged buddies are the largest aligned powers of two in each
+    /// gap of each piece.
     fn free(model: &Model) -> impl Iterator<Item = (RegionId, u64, u128)> {
         model.present().flat_map(|(id, region)| {
             let mut free = Vec::new();
@@ -401,8 +403,8 @@ impl BuddyRules {
                 let end = u128::from(start) + u128::from(size);
                 let mut offset = u128::from(start);
                 while offset < end {
-                    // The largest that starts here, ends in the gap, and does not cross the end of a piece: pieces are
-                    // the set bits of the capacity, so every offset in one is below the next end of that size.
+                    // The largest power of two that is aligned and ends in the gap. It never crosses the end of a
+                    // piece: pieces are the set bits of the capacity, so a piece doubled exceeds the capacity.
                     let mut power: u128 = 1 << 64;
                     while offset % power != 0 || offset + power > end {
                         power /= 2;
@@ -426,7 +428,7 @@ impl Rules for BuddyRules {
             return Expect::Refuse(AllocateError::UpperUnsupported);
         }
         let fits = self.fits(model, request);
-        // Chunks of any place and size are alike; of the starts of regions the lowest is taken.
+        // The engine may take any of the smallest chunks. Among the starts of regions it takes the lowest.
         let tightest = fits.iter().map(|fit| fit.2).min();
         match fits.iter().find(|fit| Some(fit.2) == tightest) {
             None => Expect::Refuse(AllocateError::NoSpace),
@@ -492,35 +494,35 @@ impl<const EXACT: bool> Subject for TlsfSubject<EXACT> {
 }
 
 pub(crate) struct TlsfRules<const EXACT: bool> {
-    /// Addresses are as aligned as offsets up to this alignment.
+    /// Up to this alignment, an address is as aligned as its offset.
     addresses: u64,
-    /// What sizes are rounded up by at most.
+    /// The most units by which a size is rounded up.
     rounding: u64,
-    /// The most units before a small used chunk that are not worth a free chunk.
+    /// The most slack before a small used chunk.
     sliver: u64,
 }
 
-/// Before it refuses a request, the engine looks at so many chunks that might do.
+/// The number of candidates that the engine checks before it refuses a request.
 const LAST_LOOKS: usize = 1024;
-/// Every search of the engine looks at so many chunks at least, so that with no more free ones it misses none.
+/// Every search checks at least this many chunks. With at most this many free chunks, it misses none.
 const ALL_LOOKS: usize = 32;
-/// The same for the comparison of sizes.
+/// The number of chunks of a list that `MinMemory` compares.
 const COMPARED: usize = 8;
 
 /// A gap that a request fits into.
 #[derive(Clone, Copy)]
 struct Fit {
     region: RegionId,
-    /// Where the request would go, at the lowest.
+    /// The lowest possible offset of the request.
     offset: u64,
-    /// Of the gap.
+    /// First unit of the gap.
     start: u64,
     size: u64,
-    /// The most units at the start of the gap that may be left out of the free chunk in it.
+    /// The most slack at the start of the gap.
     left_out: u64,
-    /// There is a free chunk in the gap, and the request fits into it, however many units are left out.
+    /// True if the gap contains a free chunk that the request fits, however many units are slack.
     is_sure: bool,
-    /// The gap is all of its region.
+    /// True if the gap is its whole region.
     is_region: bool,
 }
 
@@ -529,7 +531,7 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
         model.present().map(|(_, region)| region.gaps().len()).sum()
     }
 
-    /// The most units that a used chunk of `size` units leaves out before itself, and behind itself.
+    /// The most slack before a used chunk of `size` units, and behind it.
     fn slack(&self, size: u64) -> (u64, u64) {
         let step = ((1_u64 << size.ilog2()) / 64).max(1);
         let behind = 2 * (self.rounding & (step - 1));
@@ -550,7 +552,7 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
                 let before = region.used.range(..start).next_back().map(|(_, live)| live.size);
                 let behind = region.used.range(start..).next().map(|(_, live)| live.size);
                 let left_out = before.map_or(0, |size| self.slack(size).1);
-                // Without a used chunk before it, a gap is a free chunk.
+                // A gap at the start of a region has no slack.
                 let all_left_out =
                     before.map_or(0, |_| left_out + behind.map_or(0, |size| self.slack(size).0));
                 fits.push(Fit {
@@ -567,14 +569,15 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
         fits
     }
 
-    /// Whether the lowest place is to be taken: if that is asked for, or if only the starts of regions will do.
+    /// Returns true if the engine must take the lowest place: for `MinOffset`, or if only the starts of regions are
+    /// aligned.
     fn is_lowest(&self, model: &Model, request: &Request) -> bool {
         request.alignment.get() > self.addresses
             || (request.strategy == Strategy::MinOffset && Self::gaps(model) <= ALL_LOOKS)
     }
 
-    /// What is sure to be found, however many chunks there are: the size and what alignment can cost, rounded up to the
-    /// next of 64 sizes to a power of two.
+    /// Returns true if the engine finds this gap, however many chunks there are. It then has at least the size plus the
+    /// alignment cost, rounded up to one of 64 sizes to a power of two.
     fn is_large(request: &Request, fit: &Fit) -> bool {
         let most = u128::from(request.size) + u128::from(request.alignment.get()) - 1;
         let step = (1_u128 << most.ilog2()) / 64;
@@ -686,7 +689,7 @@ impl Subject for TlsfSlabs {
         engine.give_slabs_back();
     }
 
-    /// In a free chunk, if there are so few of them that each is looked at.
+    /// Returns true if a free chunk fits, and there are few enough that the engine checks each.
     fn has_room(engine: &Tlsf, model: &Model, request: &Request) -> bool {
         let places = model.present().flat_map(|(id, _)| Self::places(engine, id));
         let free: Vec<_> = places.filter(|place| place.used.is_none()).collect();
@@ -698,7 +701,8 @@ impl Subject for TlsfSlabs {
     }
 }
 
-/// What slabs keep free is nobody's business: only where there is no gap is a request sure to be refused.
+/// The rules cannot see which gaps are free slots of slabs, which serve few requests. So the result is only certain
+/// for a request that fits no gap.
 pub(crate) struct SlabRules(TlsfRules<false>);
 
 impl Rules for SlabRules {
