@@ -55,7 +55,7 @@ fn pieces_are_not_joined() {
 fn joins_with_the_buddy_only() {
     let mut engine = engine(16, 4);
     let keys: Vec<Key> = (0..4).map(|_| at(&mut engine, 4, 1).0).collect();
-    // 1 and 2 touch, and are not buddies.
+    // 1 and 2 are neighbours but not buddies.
     engine.free(keys[1]).unwrap();
     engine.free(keys[2]).unwrap();
     engine.validate();
@@ -92,7 +92,7 @@ fn the_start_of_a_region_has_every_alignment() {
         engine.validate();
         granted.map(|(key, span)| (key, span.region.0, span.offset, span.size))
     };
-    // No chunk has 128 units. Region 2 starts with the smallest that is large enough.
+    // No chunk has 128 units, so the engine uses the start of a region. Region 2 has the smallest that is large enough.
     let (a, region, offset, size) = at(&mut engine, 5, 128).unwrap();
     assert_eq!((region, offset, size), (2, 0, 8));
     assert_eq!(engine.usage().rounding, 3);
@@ -102,7 +102,7 @@ fn the_start_of_a_region_has_every_alignment() {
     assert_eq!(at(&mut engine, 1, 128), Err(AllocateError::NoSpace), "region 1 starts with a rest");
     assert_eq!(at(&mut engine, 0, 128), Err(AllocateError::NoSpace));
     assert_eq!(format!("{engine:?}"), before);
-    // 64 units would do as well, but there are none at once any more; nor is the start of region 0 free.
+    // There are no longer 64 free units in one chunk, and the start of region 0 is used.
     assert_eq!(at(&mut engine, 5, 64), Err(AllocateError::NoSpace));
     assert_eq!(engine.largest_free(), 32);
     engine.free(b).unwrap();
@@ -167,7 +167,7 @@ fn full_regions_stay_full() {
 fn out_of_slots_is_no_space() {
     let mut engine = Buddy::new(1 << 20, 1);
     engine.add_region(&(1 << 20)).unwrap();
-    // 20 halvings take 20 slots; there are 3.
+    // 20 halvings need 20 slots, and 3 of the 20 are in use.
     engine.chunks.set_max_slots(20);
     let before = format!("{engine:?}");
     assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));

@@ -1,5 +1,5 @@
-//! What the engines' own tests do not reach: both ends of the address space, the limit of slots, foreign keys, and
-//! that `validate` sees damage.
+//! Cases that the engines' own tests do not reach: both ends of the address space, the limit of slots, foreign keys,
+//! and damage that `validate` must find.
 
 use super::*;
 
@@ -189,7 +189,7 @@ fn slots_run_out_without_harm() {
     chunks.set_max_slots(6);
     chunks.add_region(16).unwrap();
     chunks.add_region(16).unwrap();
-    // One of the six is slot 0.
+    // Slot 0 and two for each region: one of the six is left.
     assert!(chunks.has_slots(1) && !chunks.has_slots(2) && !chunks.reserve_two());
     assert_eq!(chunks.add_region(16), Err(RegionError::TooMany));
     assert_eq!(chunks.usage().capacity, 32);
@@ -223,11 +223,11 @@ fn slots_are_used_again() {
         assert_eq!(chunks.extent(whole), (0, 1 << 20));
         assert_eq!(checked(&chunks), [whole]);
     }
-    // Slot 0, the header, the chunk and 100 more, by eights.
+    // Slot 0, the header, the chunk and 100 more, in batches of 8.
     assert_eq!(chunks.slots.nodes.len(), 1 + 13 * 8);
 }
 
-/// Does `damage` to a small engine; `validate` must name the invariant.
+/// Applies `damage` to a small engine, and validates it. The panic must name the invariant.
 fn damaged(damage: impl FnOnce(&mut Chunks, u32, u32)) {
     let mut chunks = Chunks::new(64);
     let (_, whole) = chunks.add_region(64).unwrap();
@@ -342,7 +342,7 @@ fn lists_are_linked_both_ways() {
     }
 }
 
-/// The array grows by an eighth: seldom enough to be cheap, and hardly more than is used.
+/// The array grows by an eighth: seldom enough to be cheap, and with little unused memory.
 #[test]
 fn nodes_grow_by_an_eighth() {
     let mut chunks = Chunks::new(1 << 40);
@@ -357,6 +357,6 @@ fn nodes_grow_by_an_eighth() {
             assert!(capacity <= used + used / 8 + 64, "{capacity} for {used}");
         }
     }
-    // Eight of 64 each, and then a factor of 9/8 from 512 to 100,000.
+    // Eight growths by 64 nodes, and then by a factor of 9/8 from 512 to 100,000.
     assert!((50..60).contains(&growths), "{growths}");
 }

@@ -66,11 +66,11 @@ fn a_removed_region_is_gone() {
     engine.reset(region);
 }
 
-/// A region as a list of what it granted.
+/// The shadow of a region: a list of its grants.
 struct Shadow {
     capacity: CountedCapacity<Kinds>,
     sealed: bool,
-    /// With their keys, if they have one.
+    /// The grants, with their keys if they have one.
     grants: Vec<(Option<Key>, Kinds)>,
 }
 

@@ -37,7 +37,7 @@ fn free(engine: &mut Linear, key: Key) -> bool {
     freed.region_empty
 }
 
-/// Offset, size, and whether it is used.
+/// The chunks of a region: offset, size, and true if used.
 fn walk(engine: &Linear, region: u32) -> Vec<(u64, u64, bool)> {
     let mut chunks = Vec::new();
     engine.walk(RegionId(region), &mut |chunk| chunks.push((chunk.offset, chunk.size, chunk.used.is_some())));
@@ -147,7 +147,7 @@ fn a_ring_has_no_upper_side_and_ends_at_its_oldest() {
     assert_eq!(engine.largest_free(), 10);
     assert_eq!(engine.allocate(&asked(11, 1)), Err(AllocateError::NoSpace));
     assert_eq!(walk(&engine, 0)[..2], [(0, 20, true), (20, 10, false)]);
-    // The stack at the end of the ring: back to one lap.
+    // Freeing the only allocation of the second lap ends the ring.
     free(&mut engine, d.0);
     assert_eq!(upper(&mut engine, 1, 1).map(|granted| granted.1), Ok(99));
     free(&mut engine, b.0);
@@ -163,7 +163,7 @@ fn a_hole_in_front_of_the_ring_is_taken_with_the_oldest() {
     free(&mut engine, a.0);
     assert_eq!(at(&mut engine, 60).1, 0);
     free(&mut engine, c.0);
-    // One lap again.
+    // No longer a ring.
     assert_eq!(at(&mut engine, 30).1, 60);
 }
 
@@ -186,7 +186,7 @@ fn many_regions_are_filled_one_after_the_other() {
     assert_eq!((d.1, d.2), (2, 0));
     assert_eq!(engine.allocate(&asked(141, 1)), Err(AllocateError::NoSpace));
     assert_eq!(engine.largest_free(), 140);
-    // Out of the stack from the middle, the middle and the bottom.
+    // Empties two regions in the middle of the stack, and then the lowest.
     assert!(free(&mut engine, c.0));
     assert!(free(&mut engine, b.0));
     assert!(free(&mut engine, a.0));
@@ -198,7 +198,7 @@ fn many_regions_are_filled_one_after_the_other() {
         engine.allocate(&Request { upper: true, ..asked(1, 1) }),
         Err(AllocateError::UpperUnsupported)
     );
-    // An empty region that is current and too small is left, and can be chosen again.
+    // A current region that is empty but too small is left, and may become current again.
     engine.reset(RegionId(2));
     engine.reset(RegionId(3));
     assert_eq!(region(&mut engine, 150).1, 2);
@@ -233,7 +233,7 @@ fn what_lies_below_the_current_region_is_current_again() {
     let (a, b) = (region(&mut engine, 60), region(&mut engine, 60));
     let (c, d) = (region(&mut engine, 30), region(&mut engine, 60));
     assert_eq!([a.1, b.1, c.1, d.1], [2, 1, 1, 0]);
-    // What is emptied in the middle of the stack leaves it, and what is below that is under the top.
+    // A region that is emptied in the middle of the stack leaves it. The one below is then next to the top.
     assert!(!free(&mut engine, b.0));
     assert!(free(&mut engine, c.0));
     assert!(free(&mut engine, d.0));
@@ -241,14 +241,14 @@ fn what_lies_below_the_current_region_is_current_again() {
     assert_eq!((e.1, e.2), (2, 60));
     let f = region(&mut engine, 1);
     assert_eq!((f.1, f.2), (0, 0), "the last that was emptied");
-    // Reset is as freeing everything.
+    // A reset has the effect of freeing everything.
     engine.reset(RegionId(0));
     engine.validate();
     assert!(!free(&mut engine, e.0));
     assert_eq!(region(&mut engine, 40).1, 2);
     assert_eq!(engine.remove_region(RegionId(0)), Ok(()));
     engine.validate();
-    // The lowest stays current when it is emptied, and nothing is when it is gone.
+    // The lowest region stays current when it is emptied. After its removal, no region is current.
     engine.reset(RegionId(2));
     assert_eq!(region(&mut engine, 1).1, 2);
     engine.reset(RegionId(2));
@@ -295,7 +295,7 @@ fn a_key_does_not_outlive_its_region() {
 
 #[test]
 fn keys_are_found_between_pops() {
-    // Serial numbers with gaps of all sizes: 0 and then after each pop a longer one.
+    // The generations of the live keys have gaps of 0 to 12.
     let mut engine = single(1 << 40);
     let mut kept = Vec::new();
     for pops in 0..100 {
@@ -309,7 +309,7 @@ fn keys_are_found_between_pops() {
     for (offset, &key) in kept.iter().enumerate() {
         assert_eq!(engine.span(key).map(|span| span.offset), Ok(crate::base::cast::widen(offset)));
     }
-    // From the middle outwards, so that every one is found among holes.
+    // Frees from the middle outwards, so that each key is found beside holes.
     for n in 0..50 {
         free(&mut engine, kept[50 + n]);
         free(&mut engine, kept[49 - n]);
@@ -334,7 +334,7 @@ fn engines_start_far_apart() {
     let starts: Vec<u32> = engines.iter().map(|engine| engine.pages.generation()).collect();
     for (n, &a) in starts.iter().enumerate() {
         for &b in &starts[n + 1..] {
-            // 100 engines made one after the other are 2^32 / 200 numbers apart at least.
+            // 100 successive engines start at least 2^32 / 200 apart, if no other test creates engines meanwhile.
             assert!(a.wrapping_sub(b).min(b.wrapping_sub(a)) > u32::MAX / 400);
         }
     }
@@ -350,7 +350,7 @@ fn out_of_slots_is_no_space() {
     assert_eq!(upper(&mut engine, 1, 1), Err(AllocateError::NoSpace));
     assert_eq!(format!("{engine:?}"), before);
     assert_eq!(engine.largest_free(), 1000 - 64, "units there are");
-    // A slot in the middle does not help, one at the end does.
+    // Freeing a slot in the middle does not help. Freeing the last one does.
     free(&mut engine, keys[5]);
     assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     free(&mut engine, keys[63]);
@@ -364,7 +364,7 @@ fn out_of_slots_is_no_space() {
     assert_eq!(format!("{engine:?}"), before);
 }
 
-/// Whoever frees before it allocates stays on the fast path, on either side, with any number of regions.
+/// Alternating frees and allocations stay on the fast path, on either side, with any number of regions.
 #[test]
 fn an_emptied_side_keeps_a_page() {
     for mut engine in [single(100), many(&[100, 100])] {
@@ -379,7 +379,7 @@ fn an_emptied_side_keeps_a_page() {
             assert!(free(&mut engine, key));
         }
         assert_eq!(engine.heap_bytes(), held);
-        // It can be filled, left for others, reset, and goes with its region.
+        // The kept page can be filled and reset, and is freed with its region.
         let keys: Vec<Key> = (0..2 * PAGE_ENTRIES).map(|_| at(&mut engine, 1).0).collect();
         keys.into_iter().rev().for_each(|key| _ = free(&mut engine, key));
         engine.reset(RegionId(0));
@@ -404,7 +404,7 @@ fn an_emptied_side_keeps_a_page() {
         free(&mut engine, high);
         assert_eq!(format!("{:?}", engine.regions[0]), held, "another page in round {round}");
     }
-    // An upper side without entries is in nobody's way: the lower one may wrap.
+    // An upper side without entries does not prevent a wrap of the lower one.
     let (low, _) = (at(&mut engine, 50), at(&mut engine, 50));
     free(&mut engine, low.0);
     assert_eq!(at(&mut engine, 40).1, 0);
@@ -416,7 +416,7 @@ fn pages_in_the_middle_are_used_again() {
     let pages = 100;
     let keys: Vec<Key> = (0..pages * PAGE_ENTRIES).map(|_| at_unchecked(&mut engine)).collect();
     let held = engine.heap_bytes();
-    // All but the first and the last, from the middle outwards.
+    // Frees all but the first and the last, from the middle outwards.
     let (low, high) = keys[1..keys.len() - 1].split_at(keys.len() / 2);
     for &key in low.iter().rev().chain(high) {
         engine.free(key).unwrap();
@@ -436,8 +436,7 @@ fn at_unchecked(engine: &mut Linear) -> Key {
     engine.allocate(&asked(1, 1)).unwrap().0
 }
 
-/// As the property suite, with sides of many pages: random frees, checked against the order in which the allocations
-/// were made.
+/// Like the property suite, but with sides of many pages: random frees, checked against the order of allocation.
 #[test]
 fn sides_of_many_pages() {
     let mut random = 1_u64;
@@ -447,12 +446,12 @@ fn sides_of_many_pages() {
     };
     for style in 0..6 {
         let mut engine = single(1000);
-        // Key, offset, tag; a size is 1.
+        // Key, offset and tag. All sizes are 1.
         let mut live: [Vec<(Key, u64, Tag)>; 2] = Default::default();
         for step in 0..6000 {
             let upper = style == 4 && below(2) == 0;
             let tag = Tag(step);
-            // Grows, and shrinks again, and grows.
+            // Grows and shrinks in turn.
             if below(100) < if step / 500 % 2 == 0 { 70 } else { 35 } {
                 let granted = engine.allocate(&Request { upper, tag, ..asked(1, 1) });
                 let (lower_end, oldest) =
@@ -484,7 +483,7 @@ fn sides_of_many_pages() {
                     1 => side.len() - 1,
                     2 => below(side.len()),
                     3 => [0, side.len() - 1][below(2)],
-                    // Among the newest, and among the oldest ones.
+                    // One of the newest, or one of the oldest.
                     4 => side.len() - 1 - below(40.min(side.len())),
                     _ => below(40.min(side.len())),
                 };

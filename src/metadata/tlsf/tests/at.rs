@@ -1,4 +1,4 @@
-//! Places that the caller chose: what the model of all engines does not reach.
+//! Explicit placement: cases that the model of all engines does not reach.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn engine(regions: usize) -> (Tlsf, Vec<RegionId>) {
     (tlsf, regions)
 }
 
-/// An empty region is out of the list of empty ones once something was placed in it, wherever.
+/// Placing something anywhere in an empty region removes it from the list of empty regions.
 #[test]
 fn an_empty_region_may_be_broken_into() {
     for offset in [0, 1000, MAX - 10] {
@@ -25,7 +25,7 @@ fn an_empty_region_may_be_broken_into() {
     }
 }
 
-/// The key is of another region, and the free chunk there has the same offsets.
+/// The key belongs to another region, whose free chunk has the same offsets.
 #[test]
 fn a_key_of_another_region_is_refused() {
     let (mut tlsf, regions) = engine(2);
@@ -40,7 +40,7 @@ fn a_key_of_another_region_is_refused() {
     tlsf.validate();
 }
 
-/// The chunk behind is used, or there is none.
+/// The next chunk is used, or there is none.
 #[test]
 fn the_chunk_behind_has_to_be_free() {
     let (mut tlsf, regions) = engine(1);
@@ -55,7 +55,7 @@ fn the_chunk_behind_has_to_be_free() {
     tlsf.validate();
 }
 
-/// Sums that would overflow are only large numbers.
+/// Large offsets and sizes are refused, and their sums do not overflow.
 #[test]
 fn what_is_beyond_everything_is_refused() {
     let (mut tlsf, regions) = engine(1);
@@ -67,7 +67,7 @@ fn what_is_beyond_everything_is_refused() {
     tlsf.validate();
 }
 
-/// The index of offsets is kept up.
+/// The index of offsets stays correct.
 #[test]
 fn the_index_knows_of_it() {
     let (mut tlsf, regions) = engine(1);
@@ -82,7 +82,7 @@ fn the_index_knows_of_it() {
     assert_eq!(tlsf.allocate(&low).unwrap().1.offset, 32);
 }
 
-/// There are no slots left: nothing is changed.
+/// Without free slots, the call fails and changes nothing.
 #[test]
 fn without_slots_nothing_is_placed() {
     let (mut tlsf, regions) = engine(1);

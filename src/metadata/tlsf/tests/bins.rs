@@ -1,4 +1,4 @@
-//! The classes, and the bits over them against a sorted set.
+//! Tests of the classes, and of the bits against a sorted set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn a_class_differs_by_less_than_its_share() {
     for _ in 0..10_000 {
         let size = random.size(0, 62);
         let class = class_of(size);
-        // The least of the next class, by bisection.
+        // The smallest size of the next class, by bisection.
         let (mut low, mut high) = (size, size * 2 + 2);
         while low + 1 < high {
             let middle = low + (high - low) / 2;
@@ -50,12 +50,12 @@ fn a_class_differs_by_less_than_its_share() {
         let next = high;
         assert_eq!(class_of(next), class + 1);
         assert!(next - size <= (size >> SECOND_LOG2).max(1), "{size} {next}");
-        // Rounded up: the class of the first size of the next class, unless it is the first of its own.
+        // The class above is the next one, unless the size is the smallest of its class.
         let is_first = size == 0 || class_of(size - 1) != class;
         assert_eq!(class_above(size), if is_first { class } else { class + 1 }, "{size}");
         assert_eq!(class_above(next), class + 1);
     }
-    // The largest sum of a size and an alignment.
+    // The row of any sum of a size and an alignment is valid.
     assert!(class_above(u64::MAX) >> SECOND_LOG2 < 64);
 }
 

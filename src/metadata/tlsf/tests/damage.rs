@@ -1,8 +1,8 @@
-//! Damage of every invariant: `validate` sees it, and names it.
+//! Damages every invariant: `validate` must panic and name it.
 
 use super::*;
 
-/// One region: used 100, free 200, used 100, free. Another that is empty.
+/// Damages an engine of two regions. The first has: used 100, free 200, used 100, free. The second is empty.
 fn damaged(damage: impl FnOnce(&mut Tlsf, u32)) {
     let mut tlsf = Tlsf::new(1000);
     tlsf.add_region(&1000).unwrap();

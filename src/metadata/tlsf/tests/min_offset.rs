@@ -9,7 +9,7 @@ use crate::metadata::tlsf::search::LOW_LOOKS;
 proptest! {
     #![proptest_config(cases())]
 
-    /// The promise of [`Strategy::MinOffset`], word by word.
+    /// Checks each request against the documented search of [`Strategy::MinOffset`].
     #[test]
     fn min_offset_is_the_lowest(seed in any::<u64>(), churn in 0_usize..300) {
         let mut random = Random(seed);

@@ -1,5 +1,5 @@
-//! Tests of the parts against naive versions of them, and of what the documentation promises in numbers.
-//! `tests/metadata_model` tests the whole against a shadow model that knows every unit.
+//! Tests of the parts against naive versions of them, and of the figures in the documentation. `tests/metadata_model`
+//! tests the whole engine against a shadow model that knows every unit.
 
 mod at;
 mod bins;
@@ -15,7 +15,7 @@ use super::*;
 use crate::base::cast::widen;
 use crate::metadata::asked;
 
-/// How many random programs each property is tried with.
+/// The number of random programs for each property.
 fn cases() -> ProptestConfig {
     let cases = std::env::var("SUBLET_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -37,7 +37,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// An index of something of `len` elements.
+    /// A random index below `len`.
     fn place(&mut self, len: usize) -> usize {
         usize::try_from(self.below(widen(len))).unwrap()
     }

@@ -1,4 +1,4 @@
-//! What the documentation promises.
+//! The promises of the documentation.
 
 use super::*;
 use crate::metadata::chunks::LOOKS;
@@ -19,12 +19,12 @@ fn a_used_region_is_filled_before_an_empty_one_is_cut() {
                 regions_used.push(span.region.0);
             }
         }
-        // The smallest that is large enough first.
+        // Uses the smallest empty region first.
         assert_eq!(regions_used, [0, 3, 2, 1], "{strategy:?}");
     }
 }
 
-/// What is listed where changes with the number of regions, whatever is in the one that was or becomes the only one.
+/// The chunk of a single region is in the bins, even if the region is empty. With several regions, empty ones are not.
 #[test]
 fn an_only_region_is_in_the_bins_whether_it_is_empty_or_not() {
     for used in [0, 100, 1000] {
@@ -52,7 +52,7 @@ fn an_only_region_is_in_the_bins_whether_it_is_empty_or_not() {
     }
 }
 
-/// An only chunk that is made and freed again and again lies where it lay, and is found without the other looks.
+/// A lone chunk that is repeatedly allocated and freed keeps its place, and does not need the slow path.
 #[test]
 fn an_only_chunk_stays_on_the_fast_path() {
     let mut tlsf = Tlsf::new(1 << 28);
@@ -94,7 +94,7 @@ fn an_empty_region_of_exactly_the_size_is_found() {
     for alignment in [1, 16, 1 << 12, 1 << 16] {
         for strategy in STRATEGIES {
             let mut tlsf = Tlsf::new(1 << 16);
-            // Many chunks that are nearly as large, all in used regions, and all in the same class or the next.
+            // Many chunks that are one unit too small, all in used regions.
             for _ in 0..3 * HARD_LOOKS {
                 tlsf.add_region(&(1 << 16)).unwrap();
                 tlsf.allocate(&asked((1 << 16) - 1006, 1)).unwrap();
@@ -157,7 +157,7 @@ fn sizes_up_to_two_to_the_63() {
     tlsf.free(all).unwrap();
     for strategy in STRATEGIES {
         let mut keys = Vec::new();
-        // Holes of 2^39 and more, and alignments up to half of all.
+        // Holes of 2^39 units and more, and alignments up to half of a region.
         for (size, alignment) in
             [(1 << 39, 1 << 62), (3 << 40, 1), (1 << 62, 1 << 62), (7, 1 << 50), (1 << 41, 1)]
         {
@@ -217,7 +217,7 @@ fn balanced_takes_the_hole_of_the_size_and_min_time_does_not_look_for_it() {
     for (strategy, place) in [(Strategy::Balanced, 0), (Strategy::MinTime, 2)] {
         let mut tlsf = Tlsf::new(1 << 16);
         tlsf.add_region(&(1 << 16)).unwrap();
-        // 1001 is in the middle of a class: the classes above are sure, its own is not.
+        // 1001 is in the middle of its class. Only chunks of the classes above are sure to fit.
         let holes = [1001, 5000, 1100].map(|size| {
             let hole = tlsf.allocate(&asked(size, 1)).unwrap();
             tlsf.allocate(&asked(1, 1)).unwrap();
@@ -228,7 +228,7 @@ fn balanced_takes_the_hole_of_the_size_and_min_time_does_not_look_for_it() {
         }
         let (_, span) = tlsf.allocate(&request(1001, 1, strategy)).unwrap();
         assert_eq!(span.offset, holes[place].1.offset, "{strategy:?}");
-        // The next one above, where its own class has only smaller ones.
+        // Uses the next class above, because the class of the size has no chunk that is large enough.
         let (_, span) = tlsf.allocate(&request(1003, 1, strategy)).unwrap();
         assert_eq!(
             span.offset,
@@ -255,7 +255,7 @@ fn balanced_looks_only_at_what_is_sure_where_the_alignment_is_above_the_size() {
 fn min_offset_takes_what_is_just_sure() {
     let mut tlsf = Tlsf::new(1 << 20);
     tlsf.add_region(&(1 << 20)).unwrap();
-    // Chunks that are large enough, at odd offsets.
+    // Chunks that are large enough but misaligned.
     let mut holes = Vec::new();
     for _ in 0..LOW_LOOKS {
         tlsf.allocate(&asked(1, 1)).unwrap();
@@ -294,7 +294,7 @@ fn min_memory_takes_the_smallest_of_a_class() {
     assert_eq!(span.offset, holes[0].1.offset);
 }
 
-/// Chunks that are large enough, but too badly aligned by one unit, hide one that fits.
+/// Many chunks of sufficient size are misaligned. They are listed before the one that fits.
 #[test]
 fn no_space_is_answered_after_a_bounded_search_only() {
     for decoys in [LAST_LOOKS - 1, LAST_LOOKS] {
@@ -317,18 +317,18 @@ fn no_space_is_answered_after_a_bounded_search_only() {
             let is_found = decoys < LAST_LOOKS || strategy == Strategy::MinOffset;
             assert_eq!(tlsf.fits(&wanted).unwrap(), decoys < LAST_LOOKS, "{strategy:?}");
             assert_eq!(tlsf.allocate(&wanted).is_ok(), is_found, "{strategy:?}");
-            // The second request looks at the others.
+            // The second request checks the other chunks.
             assert_eq!(tlsf.allocate(&wanted).is_ok(), !is_found, "{strategy:?}");
             tlsf.validate();
         }
     }
 }
 
-/// Where the next look would begin may be off the lists by then, or not be there any more.
+/// The chunk at which the next search would start may have left the lists, or may no longer exist.
 #[test]
 fn a_look_goes_on_only_in_what_is_listed() {
-    // One region with many holes of 4096 units, of which one is aligned, and one with a hole that is not. In their list
-    // the aligned one is the last but one, behind that of the other region.
+    // One region has many holes of 4096 units, one of them aligned. Another region has one misaligned hole. In the list
+    // of these holes, the aligned one is the last but one, after that of the other region.
     let holes = || {
         let mut tlsf = Tlsf::exact(1 << 23);
         let grant = |tlsf: &mut Tlsf, size, alignment| tlsf.allocate(&asked(size, alignment)).unwrap().0;
@@ -364,7 +364,7 @@ fn a_look_goes_on_only_in_what_is_listed() {
     tlsf.validate();
 }
 
-/// Of holes that are all large enough few are aligned: they are found nevertheless, each of them.
+/// Only some of the holes of sufficient size are aligned. The engine finds each of them.
 #[test]
 fn the_last_holes_that_are_aligned_are_found() {
     let size = 4352;
@@ -381,7 +381,7 @@ fn the_last_holes_that_are_aligned_are_found() {
     tlsf.validate();
 }
 
-/// How often NoSpace is wrong, in a region that is kept as full as it gets.
+/// `NoSpace` is wrong in less than one of a thousand cases, in a region that is kept as full as possible.
 #[test]
 fn no_space_is_hardly_ever_wrong() {
     let mut random = Random(5);
@@ -407,7 +407,8 @@ fn no_space_is_hardly_ever_wrong() {
     assert!(wrong * 1000 <= refused, "{wrong} of {refused}");
 }
 
-/// Churn of `live` allocations in regions of 2^`log2` units: the engine, and the most units that were in use.
+/// Keeps `live` allocations and replaces one at random, `turns` times, in regions of 2^`log2` units. Returns the engine
+/// and the peak of the used units.
 fn churned(live: usize, turns: usize, log2: u32, strategy: Strategy) -> (Tlsf, u64) {
     let mut random = Random(3);
     let mut tlsf = Tlsf::new(1 << log2);
@@ -521,7 +522,7 @@ fn an_index_that_is_built_late_is_one_that_was_kept() {
     late.build_index();
     late.validate();
     early.validate();
-    // A treap of the same slots has one shape.
+    // A treap of the same slots always has the same shape.
     let free: Vec<u32> = regions(&early)
         .into_iter()
         .flat_map(|region| early.chunks.chunks(region))
@@ -537,7 +538,7 @@ fn an_index_is_shallow() {
     let index = OffsetIndex::new(&tlsf.chunks);
     let free = free_chunks(&tlsf).len();
     assert!(free > 1000);
-    // A random tree is about 2 * log2(n) deep; twice that is no accident.
+    // A random tree is about 2 * log2(n) deep. Twice that would be a defect.
     assert!(index.depth() <= 4 * free.ilog2(), "{} of {free}", index.depth());
 }
 
@@ -548,13 +549,13 @@ fn debug_is_short() {
     assert!(debug.contains("Tlsf") && debug.contains("used_chunks: 100") && debug.len() < 300, "{debug}");
 }
 
-/// Thousands of chunks of one class: the figure is asked for whenever a pool is full.
+/// The cost does not grow with the number of chunks, because every failed request of a full pool reads this figure.
 #[test]
 fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
     let chunks = u64::from(LARGEST_LOOKS) + 2;
     let mut tlsf = Tlsf::new(1 << 16);
     tlsf.add_region(&(200 * chunks)).unwrap();
-    // All in one class: the first freed is the largest, and the last in the list.
+    // All chunks are in one class. The first one freed is the largest, and the last in the list.
     let size = |chunk| if chunk == 0 { 129 } else { 128 };
     let keys: Vec<_> = (0..chunks)
         .map(|chunk| {
@@ -573,7 +574,7 @@ fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
     tlsf.validate();
 }
 
-/// What is larger than any free chunk is refused without a look at one, however many there are; and all were looked at.
+/// A request larger than any free chunk fails without visiting free chunks. It counts as a complete search.
 #[test]
 fn a_refusal_of_what_is_too_large_looks_at_no_chunk() {
     for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory] {
@@ -583,19 +584,19 @@ fn a_refusal_of_what_is_too_large_looks_at_no_chunk() {
         keys.into_iter().step_by(2).for_each(|key| _ = tlsf.free(key).unwrap());
         let before = LOOKS.get();
         assert_eq!(tlsf.allocate(&request(2048, 1, strategy)), Err(AllocateError::NoSpace));
-        // One is at an empty list, before it is known to be hard, and one at the chain of dead nodes.
+        // Two node accesses: slot 0 as the head of an empty list, and the first dead node.
         assert!(LOOKS.get() - before <= 2, "{strategy:?}: {} looks", LOOKS.get() - before);
         assert!(tlsf.has_looked_at_all());
     }
 }
 
-/// The neighbours are known, and so are their places in the lists: nothing is looked for.
+/// A free searches nothing: the links name the neighbours and their places in the lists.
 #[test]
 fn a_free_looks_at_a_few_chunks_however_many_are_free() {
     let looks_of = |chunks: u64| {
         let mut tlsf = Tlsf::exact(chunks);
         tlsf.add_region(&chunks).unwrap();
-        // With another region beside it, the first one leaves the bins when its last chunk is freed: that free counts.
+        // With a second region, the first one leaves the bins when its last chunk is freed. That free counts too.
         tlsf.add_region(&1).unwrap();
         let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&asked(1, 1)).unwrap().0).collect();
         let is_even = |key: &Key| tlsf.span(*key).unwrap().offset % 2 == 0;
@@ -603,7 +604,7 @@ fn a_free_looks_at_a_few_chunks_however_many_are_free() {
         for key in even {
             tlsf.free(key).unwrap();
         }
-        // Each of these is joined with a free one on either side.
+        // Each of these merges with a free chunk on either side.
         let most = odd.into_iter().map(|key| {
             let before = LOOKS.get();
             tlsf.free(key).unwrap();

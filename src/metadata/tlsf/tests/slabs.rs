@@ -1,15 +1,15 @@
-//! Slabs: that they are used, that what they take in space is next to nothing, and what ends them.
+//! Slabs: when they are used, that they take almost no space, and when they are freed.
 
 use super::*;
 
 const BLOCK: u64 = 64 << 20;
 
-/// An engine as a vector of blocks has it: another region when there is no space, and all that are empty but one go.
+/// An engine used like that of a vector of blocks: adds a region if there is no space, and keeps only one empty region.
 struct Vector {
     tlsf: Tlsf,
     empty: Vec<RegionId>,
     live: Vec<(Key, u64)>,
-    /// The most units of regions that there were at once.
+    /// The peak of the units of all regions.
     peak: u64,
 }
 
@@ -48,7 +48,8 @@ impl Vector {
     }
 }
 
-/// What the regions of an engine with slabs had at most, and have in the end, and those of one without, in percent.
+/// Runs a program with and without slabs. Returns the units of all regions with slabs in percent of those without: at
+/// the peak, and at the end.
 fn compare(what: &str, play: impl Fn(&mut Vector, &mut Random)) -> (u64, u64) {
     let mut vectors = [true, false].map(|has_slabs| {
         let mut vector = Vector::new(has_slabs);
@@ -61,7 +62,7 @@ fn compare(what: &str, play: impl Fn(&mut Vector, &mut Random)) -> (u64, u64) {
         "{what}: {with:?} MiB with slabs, {without:?} without; slabs {:?}",
         vectors[0].tlsf.slab_units()
     );
-    // Everything comes back.
+    // All units become free.
     for vector in &mut vectors {
         while !vector.live.is_empty() {
             vector.free(0);
@@ -107,7 +108,7 @@ fn one_survivor_in_each_slab_and_then_large_ones() {
         for _ in 0..40_000 {
             vector.allocate(2048, 256);
         }
-        // One of 32 stays.
+        // Frees all but one in 32.
         let mut place = 0;
         let mut count = 0;
         while place < vector.live.len() {
@@ -128,7 +129,7 @@ fn classes_drift() {
                 vector.allocate(size, 256);
             }
             let len = vector.live.len();
-            // Of the older ones most go.
+            // Frees most of the allocations, at random.
             free_down_to(vector, random, len.min(2500));
         }
     });
@@ -169,7 +170,7 @@ fn long_lived_among_short_lived() {
         for _ in 0..60 {
             let first = vector.live.len();
             fill(vector, random, 800, 8, 16);
-            // One of 16 is for good.
+            // Keeps one in 16.
             for place in (first..vector.live.len()).rev() {
                 if place % 16 == 0 {
                     long.push(vector.live.swap_remove(place));
@@ -183,7 +184,7 @@ fn long_lived_among_short_lived() {
     assert!(peak <= 100 && end <= 100, "{peak} %, {end} %");
 }
 
-/// What is granted when the first request is refused.
+/// The granted units at the first refused request.
 fn filled(mut tlsf: Tlsf, blocks: u64, mut next: impl FnMut() -> (u64, u64)) -> u64 {
     let mut live = Vec::new();
     loop {
@@ -217,7 +218,7 @@ fn as_much_fits_as_without() {
     }
 }
 
-/// An engine of one region in which every request of 1000 units is a slot, but for the first few.
+/// An engine of one region in which every request of 1000 units gets a slot, except the first few.
 fn hot() -> (Tlsf, Vec<Key>) {
     let mut tlsf = Tlsf::with_slabs(BLOCK);
     tlsf.add_region(&BLOCK).unwrap();
@@ -263,7 +264,7 @@ fn a_stale_key_is_an_error() {
     let stale = keys.pop().unwrap();
     tlsf.free(stale).unwrap();
     assert_eq!(tlsf.free(stale), Err(BadKey));
-    // The slot is another's.
+    // Reuses the slot.
     let key = tlsf.allocate(&asked(1000, 8)).unwrap().0;
     assert_eq!(key.0.get() << 32, stale.0.get() << 32, "this tests nothing");
     for key in [stale, Key(stale.0.saturating_add(1 << 6)), Key(stale.0.saturating_add(1 << 20))] {
@@ -275,7 +276,7 @@ fn a_stale_key_is_an_error() {
     for key in &keys {
         tlsf.free(*key).unwrap();
     }
-    // The slabs are gone.
+    // After the slabs are freed, all keys are stale.
     assert!(tlsf.give_slabs_back());
     assert!(!tlsf.give_slabs_back());
     assert_eq!(tlsf.slab_units(), (0, 0));
@@ -304,7 +305,7 @@ fn empty_slabs_are_no_reason_to_refuse() {
 #[test]
 fn slots_of_other_sizes_are_the_last_resort() {
     let (mut tlsf, mut keys) = hot();
-    // Nothing is left in the core.
+    // Fills the core.
     while let Ok((_, span)) = tlsf.allocate(&asked(tlsf.largest_free(), 1)) {
         assert!(span.size > 0);
     }
@@ -342,7 +343,7 @@ fn where_little_is_free_no_slab_is_made() {
         tlsf.allocate(&asked(1000, 8)).unwrap();
     }
     assert_eq!(tlsf.slab_units(), (0, 0));
-    // What ends that is a region more, or one that is empty.
+    // A new region enables slabs again.
     let region = tlsf.add_region(&BLOCK).unwrap();
     for _ in 0..100 {
         tlsf.allocate(&asked(1000, 8)).unwrap();
@@ -372,12 +373,13 @@ fn strategies_that_look_for_a_place_take_no_slot() {
 #[test]
 fn empty_slabs_that_are_too_many_go_back() {
     let (mut tlsf, keys) = hot();
-    // In an only region half of it may be empty slabs.
+    // Up to half of a single region may be empty slabs.
     let mut more: Vec<_> = (0..20_000).map(|_| tlsf.allocate(&asked(1000, 8)).unwrap().0).collect();
     let made = tlsf.slab_units().0;
     more.drain(..).for_each(|key| assert!(tlsf.free(key).is_ok()));
     assert!(tlsf.slab_units().0 > made / 10 * 9);
-    // Where there are others a 64th of what is granted, give or take what became empty since the last look.
+    // With several regions, empty slabs have at most a 64th of the granted units, plus those emptied since the last
+    // check.
     tlsf.add_region(&BLOCK).unwrap();
     assert!(tlsf.slab_units().0 < 300_000);
     more.extend((0..20_000).map(|_| tlsf.allocate(&asked(1000, 8)).unwrap().0));
@@ -388,7 +390,7 @@ fn empty_slabs_that_are_too_many_go_back() {
     keys.into_iter().for_each(|key| assert!(tlsf.free(key).is_ok()));
 }
 
-/// A region is empty when nothing is granted in it, and whole then, unless it is the only one.
+/// A region without grants is one free chunk, unless it is the only one.
 #[test]
 fn an_empty_region_has_no_slab() {
     let mut tlsf = Tlsf::with_slabs(BLOCK);
@@ -411,7 +413,7 @@ fn an_empty_region_has_no_slab() {
     assert_eq!(tlsf.slab_units(), (0, 0));
     tlsf.remove_region(in_use).unwrap();
     assert!(regions.contains(&in_use));
-    // A region that is reset forgets what was granted in its slabs.
+    // A reset drops the grants in the slabs of its region.
     let other = large[1 - place].1.region;
     tlsf.free(large[1 - place].0).unwrap();
     let keys: Vec<_> = (0..1000).map(|_| tlsf.allocate(&asked(1000, 8)).unwrap().0).collect();

@@ -1,9 +1,9 @@
-//! What is left out beside used chunks: how much, by whom, and that it comes back.
+//! Slack beside used chunks: its amount, its causes, and that it becomes free again.
 
 use super::*;
 use crate::base::cast::narrow;
 
-/// 256 MiB: sizes are rounded up by 4095 units at most, and 256 units before a small chunk may be left out.
+/// 256 MiB: sizes are rounded up by at most 4095 units, and there may be 256 units of slack before a small chunk.
 const BLOCK: u64 = 1 << 28;
 
 fn engine() -> Tlsf {
@@ -58,12 +58,12 @@ fn exact_strategies_leave_out_no_sliver_before_a_chunk() {
     }
 }
 
-/// A used chunk is rounded up to one of 64 sizes to a power of two, while that is 4096 units at most.
+/// Sizes are rounded up to one of 64 to a power of two, or to a multiple of 4096 units if that is less.
 #[test]
 fn what_one_leaves_fits_the_next_of_its_class() {
     for (size, rounded) in [(130_000, 130_048), (66_049, 66_560), (100, 100), (1_000_001, 1_003_520)] {
         let mut tlsf = engine();
-        // The first chunk of a region is cut elsewhere.
+        // Also covers a chunk that is not the first of its region.
         for start in [0, rounded] {
             let (first, span) = tlsf.allocate(&asked(size, 1)).unwrap();
             let (behind_key, behind) = tlsf.allocate(&asked(5, 1)).unwrap();
@@ -75,7 +75,7 @@ fn what_one_leaves_fits_the_next_of_its_class() {
             let (_, again) = tlsf.allocate(&asked(rounded, 1)).unwrap();
             assert_eq!(again.offset, start, "the hole of {size} units");
             tlsf.validate();
-            // The next round starts where this one's last chunk was.
+            // The next round starts at the offset of this chunk.
             tlsf.free(behind_key).unwrap();
         }
     }
@@ -83,7 +83,7 @@ fn what_one_leaves_fits_the_next_of_its_class() {
 
 #[test]
 fn a_rest_is_left_out_up_to_a_thirty_second() {
-    // Twice 127: a used chunk of 8192 to 16,383 units leaves out so many.
+    // A used chunk of 8192 to 16,383 units leaves at most twice 127 units of slack behind it.
     for (rest, is_left_out) in [(254, true), (255, false)] {
         let mut tlsf = engine();
         let (hole, _) = tlsf.allocate(&request(8192 + rest, 1, Strategy::MinMemory)).unwrap();
@@ -111,7 +111,7 @@ fn a_sliver_before_a_small_chunk_is_left_out() {
     }
 }
 
-/// In whatever order chunks are freed, what they left out is free then, and all of it in the end.
+/// Slack becomes free with the chunks beside it, in any order of frees. In the end none is left.
 #[test]
 fn what_was_left_out_comes_back() {
     let mut random = Random(17);
@@ -130,7 +130,7 @@ fn what_was_left_out_comes_back() {
             tlsf.validate();
             let free: u64 = free_chunks(&tlsf).iter().map(|&(_, _, size)| size).sum();
             assert_eq!(free, BLOCK - tlsf.usage().used);
-            // Of what is between used chunks, no more than a 16th of them is in no chunk.
+            // The slack is less than a 16th of the used units.
             let mut in_chunks = 0;
             tlsf.chunks.validate(&|_| (0, 0), &mut |chunk| in_chunks += tlsf.chunks.size(chunk));
             assert!((free - in_chunks) * 16 < tlsf.usage().used, "round {round}");
@@ -146,7 +146,8 @@ fn what_was_left_out_comes_back() {
     }
 }
 
-/// Then it is an engine like one that is exact: what is free is in chunks, and of those no two are neighbours.
+/// After [`Tlsf::leave_nothing_out`], the engine is like an exact one: all free units are in chunks, and no two free
+/// chunks are neighbours.
 #[test]
 fn nothing_is_left_out_once_nothing_is_to_be() {
     let mut random = Random(18);
@@ -169,7 +170,7 @@ fn nothing_is_left_out_once_nothing_is_to_be() {
             let (size, alignment) = (random.size(6, 18), random.usual_alignment());
             live.push(tlsf.allocate(&asked(size, alignment)).unwrap().0);
         }
-        // In the second region something is left out at its very end.
+        // Leaves slack at the very end of the second region.
         while tlsf.allocate(&asked(BLOCK / 64 - 77, 1)).is_ok() {}
         let before: Vec<_> = regions(&tlsf).iter().map(|&region| walked(&tlsf, region)).collect();
         assert!(tlsf.leave_nothing_out());
@@ -189,13 +190,13 @@ fn nothing_is_left_out_once_nothing_is_to_be() {
     }
 }
 
-/// Where there is no node for what was left out, it stays so.
+/// Slack stays if there are no nodes for its chunks.
 #[test]
 fn what_is_left_out_needs_nodes() {
     let mut tlsf = engine();
     let (first, _) = tlsf.allocate(&asked(130_000, 1)).unwrap();
     tlsf.allocate(&asked(130_000, 1)).unwrap();
-    // Behind the second a free chunk goes on.
+    // Both chunks have slack behind them.
     assert_eq!(tlsf.chunks.left_out().len(), 2);
     tlsf.chunks.set_max_slots(narrow(tlsf.chunks.slot_count()));
     while tlsf.chunks.has_slots(2) {
@@ -208,7 +209,7 @@ fn what_is_left_out_needs_nodes() {
     tlsf.validate();
 }
 
-/// Sizes that are too large to be rounded are found again by the chunk they leave.
+/// A size that is too large to be rounded up to a class reuses the hole of an equal size.
 #[test]
 fn large_sizes_find_their_own_hole() {
     let mut tlsf = engine();
@@ -236,7 +237,7 @@ fn damaged(damage: impl FnOnce(&mut Tlsf, u32)) {
     tlsf.validate();
 }
 
-/// Moves the start of a used chunk up by so many units.
+/// Moves the start of a used chunk up by `units`.
 fn shrink(tlsf: &mut Tlsf, chunk: u32, units: u64) {
     let node = &mut tlsf.chunks.parts_mut().0[crate::base::cast::index(chunk)];
     node.addr += units;
@@ -246,7 +247,7 @@ fn shrink(tlsf: &mut Tlsf, chunk: u32, units: u64) {
 
 #[test]
 fn as_much_may_be_left_out_as_both_neighbours_may() {
-    // Twice 127 behind the one, and less than 8192, and so 256, before the other.
+    // Up to 254 units behind the first chunk, and up to 256 before the second.
     damaged(|tlsf, second| shrink(tlsf, second, 254 + 256));
 }
 
