@@ -90,8 +90,8 @@ pub(super) struct LeasedRange {
     /// Bytes from the start of the block.
     pub(super) base: u64,
     pub(super) size: u64,
-    /// Where the block is mapped; [`MappedPointer::UNMAPPED`] until an allocation in the range needs a persistent
-    /// mapping. From then on the range counts as one user of the block's mapping until it is returned.
+    /// The address at which the block is mapped; [`MappedPointer::UNMAPPED`] until an allocation in the range needs a
+    /// persistent mapping. From then on the range counts as one user of the block's mapping until it is returned.
     pub(super) mapped: MappedPointer,
 }
 

@@ -77,7 +77,7 @@ const NO_PAGE: PageId = PageId::MAX;
 ///     clock.end_frame(ticket)?;
 /// }
 /// assert_eq!(arena.statistics().pages, 2);
-/// // vkDeviceWaitIdle goes here. What is not collected when an arena is dropped is leaked.
+/// // vkDeviceWaitIdle goes here. Dropping an arena leaks the pages that it has not collected.
 /// clock.idle();
 /// arena.collect(&clock)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

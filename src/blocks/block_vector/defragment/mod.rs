@@ -137,7 +137,8 @@ pub(crate) struct Planned {
     /// Bytes of both chunks.
     pub(crate) size: u64,
     pub(crate) tag: Tag,
-    /// Where the destination is mapped, if the source's block is mapped. It then counts as one user of the mapping.
+    /// The address at which the destination is mapped, if the source's block is mapped. The move then counts as one
+    /// user of the mapping.
     pub(crate) mapped: MappedPointer,
     /// The annotation of the source.
     pub(crate) annotation: Annotation,
