@@ -1,33 +1,33 @@
-//! Sublet lets Vulkan device memory by the piece: it takes large `VkDeviceMemory` blocks from the driver and sublets
-//! ranges of them.
+//! Sublet is a Vulkan memory allocator: it takes large `VkDeviceMemory` blocks from the driver and suballocates ranges
+//! of them.
 //!
 //! # Where to start
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all
-//! that most programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools,
+//! that most programs need; [`guide::start`] introduces them. The [`guide`] has chapters on memory types, pools,
 //! uploads, descriptors, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and
 //! gpu-allocator.
 //!
-//! | for | there is |
+//! | task | items |
 //! |---|---|
-//! | buffers, images, memory | [`Allocator`], made from an [`AllocatorCreateInfo`] |
-//! | saying what memory is for | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
-//! | what you get and free | [`Allocation`]: by value, so that freeing twice does not compile |
+//! | allocating buffers, images, memory | [`Allocator`], created from an [`AllocatorCreateInfo`] |
+//! | describing the use of memory | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
+//! | holding and freeing memory | [`Allocation`]: passed by value, so that freeing twice does not compile |
 //! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`write_slice`](Allocator::write_slice), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
 //! | limits, rings and stacks | [`Pool`] from a [`PoolCreateInfo`], with an [`Algorithm`] |
-//! | how much is used, and where | [`HeapBudget`], [`Statistics`], [`TotalStatistics`], [`MemoryMap`], [`Leak`] |
-//! | whether something would fit | [`would_fit`](Allocator::would_fit) and its variants |
+//! | measuring memory usage | [`HeapBudget`], [`Statistics`], [`TotalStatistics`], [`MemoryMap`], [`Leak`] |
+//! | predicting if an allocation fits | [`would_fit`](Allocator::would_fit) and its variants |
 //! | moving live allocations | [`begin_defragmentation`](Allocator::begin_defragmentation): see [`guide::moving`] |
-//! | everything of one level, freed at once | [`Scope`] |
+//! | freeing many allocations at once, for example of a level | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
-//! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
+//! | tracking when the GPU is done with a resource | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
 //! | uploading bytes to the device | [`upload::UploadArena`]: see [`guide::uploads`] |
 //! | descriptor sets, heaps, and binding them | [`descriptor`]: see [`guide::descriptors`] |
-//! | maps of the memory as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
+//! | memory maps as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
 //! | recordings of a program's calls, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
-//! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
+//! | suballocating ranges of other resources | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
-//! | functions that you loaded yourself | [`device::VulkanFunctions`] |
+//! | using functions that the program has loaded | [`device::VulkanFunctions`] |
 //!
 //! ```
 //! use ash::vk;
@@ -49,12 +49,12 @@
 //! # How it is built
 //!
 //! `ARCHITECTURE.md` in the repository shows the layers, and follows one allocation through the files.
-//! [`guide::design`] has the reason for each decision, and [the words](guide::design#the-words) that the source uses.
-//! `unsafe` is only where Vulkan is called: the engines of [`metadata`] forbid it.
+//! [`guide::design`] has the reason for each decision, and [the glossary](guide::design#the-words) of the source. Only
+//! code that calls Vulkan uses `unsafe`: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!
-//! [`guide::limits`] lists what is missing, and the drawbacks of what there is.
+//! [`guide::limits`] lists missing features, and the drawbacks of existing ones.
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

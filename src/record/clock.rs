@@ -1,4 +1,4 @@
-//! A clock that takes a few nanoseconds to read, and points that relate it to real time.
+//! A clock that takes a few nanoseconds to read, and points that relate its ticks to nanoseconds.
 
 use std::time::Instant;
 

@@ -144,7 +144,7 @@ pub(crate) mod bit {
 
 /// The default priority, which is omitted.
 pub(crate) const USUAL_PRIORITY: f32 = 0.5;
-/// The default generation, which is omitted: that of a vector in its first use.
+/// The default generation, which is omitted: that of the first use of a vector.
 pub(crate) const USUAL_GENERATION: u32 = 1;
 /// The byte for alignment 0.
 pub(crate) const ALIGNMENT_ZERO: u8 = 64;

@@ -43,11 +43,11 @@ impl Error for StartRecordingError {
 pub enum StopRecordingError {
     /// The allocator is not recording.
     NotRecording,
-    /// The sink failed to write. The bytes before are a trace without an end.
+    /// The sink failed to write. The bytes that it wrote before are a trace without its last chunk.
     Write(io::Error),
     /// The sink panicked.
     Panicked,
-    /// The sink itself stopped the recording. It cannot wait for bytes that it has yet to write.
+    /// The sink itself stopped the recording. The call cannot wait for bytes that the sink has not written yet.
     InSink,
 }
 

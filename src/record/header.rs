@@ -101,7 +101,7 @@ impl Header {
         put.text(&self.program);
         put.number(self.process.into());
         put.number(self.started);
-        // Reserved: existing files have a flag here.
+        // Reserved: older files have a flag here.
         put.byte(0);
         put.text(&self.device_name);
         put.number(self.vendor_id.into());

@@ -1,6 +1,6 @@
 //! Writes recordings: encodes the calls of a program, and passes the bytes to a sink.
 //!
-//! This module handles numbers and bytes, and does not know allocations: the allocator above provides the values.
+//! This module handles numbers and bytes. It does not depend on the allocator, which provides the values.
 //! [`trace`](crate::trace) decodes the bytes, and documents the format.
 //!
 //! ```text

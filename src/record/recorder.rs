@@ -22,7 +22,7 @@ use crate::base::sync::{CoreGuard, CoreMutex};
 
 /// The number of payloads of a recording. They bound the bytes that wait for the sink.
 const PAYLOADS: usize = 16;
-/// The number of no thread.
+/// Marks a payload without a thread number: the next record writes one.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,8 +100,8 @@ impl Hot {
         self.records += 1;
     }
 
-    /// Sends the payload to the writer, if it has a record and another payload can replace it. The last needs no
-    /// replacement.
+    /// Sends the payload to the writer, if it has a record and a spare payload can replace it. The `last` payload needs
+    /// no replacement.
     fn close_payload(&mut self, last: bool) -> bool {
         if self.records == 0 || !last && self.spare.is_empty() {
             return false;
@@ -164,8 +164,8 @@ impl Recorder {
         }
     }
 
-    /// Begins a recording. Records of other threads wait until the result is dropped. Calls are recorded from the call
-    /// of `begun` on.
+    /// Begins a recording. Records of other threads wait until the result is dropped. The allocator records calls from
+    /// the call of `begun` on.
     pub(crate) fn start(
         self: &Arc<Self>,
         header: Vec<u8>,
@@ -204,8 +204,8 @@ impl Recorder {
         }
     }
 
-    /// Ends a recording, and waits until everything is written. Calls are no longer recorded from the call of `ended`
-    /// on.
+    /// Ends a recording, and waits until everything is written. The allocator records no calls after the call of
+    /// `ended`.
     pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
         if self.is_in_sink() {
             // The writer thread cannot wait for itself.
@@ -234,8 +234,8 @@ impl Recorder {
         written
     }
 
-    /// Adds a record. `text` is the number of bytes of its texts and lists. Calls `gone` if there is no recording and
-    /// none begins.
+    /// Adds a record. `text` is the number of bytes of its texts and lists. Calls `gone` if no recording is active or
+    /// starting.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -267,7 +267,7 @@ impl Recorder {
         WRITES_FOR.set(std::ptr::from_ref(self).addr());
     }
 
-    /// Returns true if a recording has begun and its result was not taken yet. No other can begin then.
+    /// Returns true if a recording has begun and its result was not taken yet. No other recording can begin then.
     pub(crate) fn is_taken(&self) -> bool {
         self.is_in_sink() || self.writing.lock().is_some()
     }

@@ -21,8 +21,8 @@ impl Error for TooManyTimelines {}
 
 /// Items wait for tickets of another clock. This clock never reports those as done.
 ///
-/// Items whose tickets are done were collected. The rest waits for its own clock. If the ticket was a mistake, it is
-/// never done: drain or destroy the queue when the device is idle.
+/// Items whose tickets are done were collected. The others stay in the queue for their own clock. If a ticket is of a
+/// wrong clock by mistake, drain or destroy the queue when the device is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OtherClock {
     /// The lowest ticket of another clock.

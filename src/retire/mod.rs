@@ -7,8 +7,8 @@
 //! |---|---|
 //! | [`Clock`] | tracks which recordings are done; one for each device, shared by all threads |
 //! | [`ClockView`] | read access to a clock, for code that must not decide what is freed |
-//! | [`TimelineId`] | a timeline: a queue, or anything else with its own counter of submissions |
-//! | [`Ticket`] | one recording on a timeline; created when recording starts, to be stored with its resources |
+//! | [`TimelineId`] | identifies a timeline: a queue, or anything else with its own counter of submissions |
+//! | [`Ticket`] | identifies a recording on a timeline; created when recording starts, and stored with its resources |
 //! | [`Retire`] | a queue of items that wait for their tickets |
 //!
 //! # A ticket's life

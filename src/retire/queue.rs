@@ -45,7 +45,7 @@ impl<T> Arena<T> {
         Self { nodes: Vec::new(), free: NONE, len: 0 }
     }
 
-    /// Stores `item` in a node that ends a chain.
+    /// Stores `item` in a node without a successor. Returns its index.
     #[inline]
     fn put(&mut self, item: T) -> u32 {
         let mut at = self.free;
@@ -69,8 +69,7 @@ impl<T> Arena<T> {
         batch.last = node;
     }
 
-    /// Takes the first item of the first batch. All invariants hold on return, so a panic while the item is visited is
-    /// harmless.
+    /// Removes the first item of the first batch. All invariants hold on return, so the caller's visitor may panic.
     #[inline]
     fn take_first(&mut self, batches: &mut VecDeque<Batch>) -> Option<T> {
         let batch = batches.front_mut()?;
@@ -179,7 +178,7 @@ impl<T> Retire<T> {
         }
     }
 
-    /// Handles a ticket that is not the highest of the queue.
+    /// Adds a node with a ticket that is not the highest of the queue.
     fn push_older(&mut self, ticket: Ticket, node: u32) {
         match self.waiting.binary_search_by_key(&ticket, |batch| batch.ticket) {
             Ok(at) => self.arena.append(&mut self.waiting[at], node),

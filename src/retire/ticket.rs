@@ -20,9 +20,10 @@ pub(super) const CLOCKS: u16 = 1 << CLOCK_BITS;
 /// The upper bound of serials (exclusive).
 pub(super) const SERIALS: u64 = 1 << SERIAL_BITS;
 
-/// A timeline: a queue, or anything else with its own counter of submissions.
+/// Identifies a timeline: a queue, or anything else with its own counter of submissions.
 ///
-/// Created by [`Clock::add_timeline`](super::Clock::add_timeline). Contains the id of its clock, so another clock rejects it.
+/// Created by [`Clock::add_timeline`](super::Clock::add_timeline). Contains the id of its clock, so another clock
+/// rejects it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TimelineId(u16);
 
@@ -54,14 +55,14 @@ impl fmt::Debug for TimelineId {
     }
 }
 
-/// One recording on one timeline: eight bytes, to be stored with every resource that the recording uses.
+/// Identifies a recording on a timeline. Eight bytes; store it with every resource that the recording uses.
 ///
 /// Created by [`Clock::open`](super::Clock::open) and [`Clock::begin_frame`](super::Clock::begin_frame). The tickets of
 /// one clock sort in the order in which they were opened, across all timelines. Each clock has 2^48: enough for eight
 /// years at a million a second.
 ///
-/// A ticket contains ten bits of its clock's id. Two clocks have the same id if exactly a multiple of 1,024 clocks was
-/// created between them; their tickets cannot be distinguished.
+/// A ticket contains ten bits for the id of its clock, so ids repeat after 1,024 clocks. Tickets of two clocks with the
+/// same id cannot be distinguished.
 ///
 /// ```
 /// let clock = sublet::retire::Clock::new();
@@ -76,7 +77,7 @@ impl fmt::Debug for TimelineId {
 pub struct Ticket(NonZeroU64);
 
 impl Ticket {
-    /// `None` if the serial is zero or the serials are used up.
+    /// Returns `None` if the serial is zero or too large.
     pub(super) fn new(serial: u64, timeline: TimelineId) -> Option<Self> {
         if serial >= SERIALS || serial == 0 {
             return None;

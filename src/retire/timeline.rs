@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-/// A shorter list keeps its done entries.
+/// The minimum growth of a list. A full list below this capacity always grows.
 const FEW: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +99,7 @@ impl Timeline {
         }
     }
 
-    /// Records a new recording. Serials ascend.
+    /// Adds an open recording. Serials ascend.
     pub(super) fn open(&mut self, serial: u64) {
         self.enter(serial, State::Open);
     }
@@ -110,13 +110,13 @@ impl Timeline {
         self.unfinished.push_back(Entry { serial, state });
     }
 
-    /// The value for a submission that brings none. It must be above all completed values, or the submission would be
-    /// done before it began.
+    /// Returns the value for a submission without one. It must be above all completed values; otherwise the submission
+    /// would count as done at once.
     pub(super) fn next_value(&self) -> u64 {
         self.submitted.max(self.completed).saturating_add(1)
     }
 
-    /// Returns true if `serial` was open.
+    /// Sets the value of a recording. Returns false if `serial` is not open.
     pub(super) fn submit(&mut self, serial: u64, value: u64) -> bool {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
@@ -135,7 +135,7 @@ impl Timeline {
         true
     }
 
-    /// Returns true if `serial` was open.
+    /// Marks a recording as done. Returns false if `serial` is not open.
     pub(super) fn discard(&mut self, serial: u64) -> bool {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
@@ -176,7 +176,7 @@ impl Timeline {
         unended
     }
 
-    /// Records a value that is implied without reading the counter.
+    /// Raises the counter to a value that is known without reading it.
     fn promise(&mut self, value: u64) {
         self.promised = self.promised.max(value);
         self.completed = self.completed.max(value);
@@ -188,7 +188,7 @@ impl Timeline {
         self.promise(self.submitted);
     }
 
-    /// Reports a reading of the counter.
+    /// Applies a reading of the counter.
     pub(super) fn completed(&mut self, value: u64) -> Reading {
         if value < self.promised {
             return Reading::BehindPromise { promised: self.promised };
@@ -213,7 +213,7 @@ impl Timeline {
         self.submitted > self.completed
     }
 
-    /// Serial and value of the submission in flight that completes first.
+    /// Returns serial and value of the submission in flight that completes first.
     pub(super) fn oldest_pending(&self) -> Option<(u64, u64)> {
         let in_flight = self.unfinished.iter().filter_map(|entry| match entry.state {
             State::Submitted(value) if value > self.completed => Some((value, entry.serial)),

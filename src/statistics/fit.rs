@@ -19,8 +19,8 @@ pub struct Fit {
     pub heap_index: u32,
     /// An existing block, a new block, or dedicated memory.
     pub place: FitPlace,
-    /// True if the heap would stay within its budget. An allocation in an existing block needs no new memory, so this
-    /// then describes the current state.
+    /// True if the heap would stay within its budget. For an existing block, which needs no new memory, true if the
+    /// heap is within its budget now.
     pub within_budget: bool,
     /// The current usage of the heap in bytes.
     pub usage: u64,

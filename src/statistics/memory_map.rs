@@ -138,8 +138,8 @@ pub struct BlockMap {
     pub memory: vk::DeviceMemory,
     /// The size in bytes.
     pub size: u64,
-    /// The number of users of the block's mapping: guards, persistently mapped allocations, and ranges that threads
-    /// lease and that contain such.
+    /// The number of users of the block's mapping: guards, persistently mapped allocations, and leased ranges that
+    /// contain such allocations.
     pub map_count: u64,
     /// Used and free chunks, in the order of their offsets. They cover the block.
     pub chunks: Vec<ChunkMap>,
@@ -162,8 +162,8 @@ pub struct ChunkMap {
     pub offset: u64,
     /// The size in bytes, including rounding.
     pub size: u64,
-    /// The allocation in the chunk; `None` if it is free. Neighbouring chunks may both be free if threads lease ranges
-    /// of the block.
+    /// The allocation in the chunk; `None` if it is free. Two neighbouring chunks can both be free if shards lease
+    /// ranges of the block.
     pub allocation: Option<AllocationEntry>,
 }
 

@@ -80,7 +80,7 @@ pub struct DetailedStatistics {
 }
 
 impl Default for DetailedStatistics {
-    /// The statistics of no blocks.
+    /// Returns the statistics of zero blocks.
     fn default() -> Self {
         Self {
             statistics: Statistics::default(),
@@ -142,7 +142,7 @@ impl DetailedStatistics {
         self.add_allocation(bytes);
     }
 
-    /// Returns the statistics of one block. Each chunk is its size, and a flag that is true if it is allocated.
+    /// Returns the statistics of one block. `chunks` has the size of each chunk, and true if the chunk is allocated.
     pub fn of_block(bytes: u64, chunks: impl IntoIterator<Item = (u64, bool)>) -> Self {
         let mut all = Self::default();
         all.add_block(bytes);

@@ -3,9 +3,10 @@
 use super::DetailedStatistics;
 use crate::base::cast::index;
 
-/// [`DetailedStatistics`] for each memory type, for each heap, and in total: VMA's `VmaTotalStatistics`, but only as
-/// long as the device has types and heaps. Returned by [`calculate_statistics`](crate::Allocator::calculate_statistics)
-/// and by [`MemoryMap::statistics`](crate::MemoryMap::statistics).
+/// [`DetailedStatistics`] for each memory type, for each heap, and in total. Like VMA's `VmaTotalStatistics`, but each
+/// list has only the types or heaps of the device. Returned by
+/// [`calculate_statistics`](crate::Allocator::calculate_statistics) and by
+/// [`MemoryMap::statistics`](crate::MemoryMap::statistics).
 ///
 /// ```
 /// # use sublet::*;

@@ -47,7 +47,7 @@ pub(super) struct Checkpoint {
 enum Said {
     Event(Event),
     Unknown,
-    /// It retracts an earlier record.
+    /// It adds no event: it retracts an earlier record, or repeats one.
     Withdrawal,
 }
 
@@ -128,7 +128,7 @@ impl Decoder {
         self.unknown_events = since.unknown_events;
     }
 
-    /// Decodes one chunk. Returns its number of records. An error contains the index of the byte.
+    /// Decodes one chunk. Returns its number of records. An error contains the position of the record in the payload.
     pub(super) fn calls(
         &mut self,
         payload: &[u8],
@@ -179,7 +179,7 @@ impl Decoder {
         let at = pool_place(take)?;
         let settings = Box::new(pool_settings(take)?);
         let pool = PoolNumber(self.next_pool);
-        // The pool was created while the recording began, and has two records.
+        // The pool was created while the recording began, and has two records. The first one counts.
         if self.pools.contains_key(&at) {
             return Ok(Said::Withdrawal);
         }

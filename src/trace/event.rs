@@ -38,8 +38,8 @@ pub struct DefragmentationNumber(pub u32);
 pub struct Trace {
     /// The program, the device and the allocator.
     pub header: Header,
-    /// The calls, in a possible order of execution: an allocation is recorded after it exists, and its end before it
-    /// ends.
+    /// The calls, in an order in which one thread could make them: an allocation is recorded after it was made, and a
+    /// free before it is made.
     pub records: Vec<Record>,
     /// The number of calls for unknown allocations, pools and scopes. Those were being created when the recording
     /// began, or the C interface used the destination of a move. These calls are not in `records`.
@@ -101,7 +101,7 @@ macro_rules! events {
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
     ) => {
-        /// A call. Failed allocations are recorded, too; of other calls only successful ones.
+        /// A call. Allocations are recorded even if they fail, other calls only if they succeed.
         ///
         /// ```
         /// use sublet::trace::{AllocationNumber, Event};

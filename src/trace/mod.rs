@@ -27,17 +27,17 @@
 //! # Recorded calls
 //!
 //! Every call that allocates, frees, maps, names or moves memory is recorded, with its thread and its time: see
-//! [`Event`]. An allocation is recorded after it exists, and its end before it ends, so that one thread could have made
+//! [`Event`]. An allocation is recorded after it was made, and a free before it is made, so that one thread could make
 //! the calls in the order of the file. Not recorded are queries ([`would_fit`](crate::Allocator::would_fit),
-//! statistics, maps), calls that need no memory (binding, and aliasing resources), and
-//! [`Allocation::set_user_data`](crate::Allocation::set_user_data), which does not reach the allocator.
+//! statistics, maps), calls that allocate no memory (binding, and aliasing resources), and
+//! [`Allocation::set_user_data`](crate::Allocation::set_user_data), which does not call the allocator.
 //!
 //! # Limitations
 //!
 //! A recording contains neither the content of memory nor the `VkDeviceMemory` of an allocation. It may miss a call
 //! that another thread is making when it begins. Later calls for the object of that call are counted in
-//! [`Trace::unknown_events`]. A program that is killed loses at most the last quarter of a second, and the bytes that the
-//! sink has buffered.
+//! [`Trace::unknown_events`]. A program that is killed loses at most the last quarter of a second, and the bytes that
+//! the sink has buffered.
 //!
 //! # File format
 //!
@@ -69,10 +69,10 @@
 //! is its length and its elements, whose fields are numbers. The last field is omitted if the list is empty. A flag
 //! before the device name is ignored by readers.
 //!
-//! The payload of `CALL` is a list of records: a byte for the operation, the number of ticks since the previous record,
-//! and the fields of the table. In the first record of a chunk, the ticks count from the end of the previous chunk (0
-//! for the head). The operation `01` is not a record and has no time: the number that follows it is the thread of the
-//! records after it. Each chunk begins with one.
+//! The payload of `CALL` is a list of records. Each has a byte for the operation, the number of ticks since the
+//! previous record, and the fields of the table. In the first record of a chunk, the ticks count from the end of the
+//! previous chunk (0 for the head). The operation `01` is not a record and has no time: the number that follows it is
+//! the thread of the records after it. Each chunk begins with one.
 //!
 //! A **place** identifies an allocation. It is the number `vector << 2 | dedicated << 1 | more`; if `more`, the number
 //! of the vector's generation (otherwise 1) and a byte, the shard (otherwise 0); and the lower and the upper half of
@@ -124,8 +124,8 @@
 //! | 25 | user data | number |
 //! | 26 | name | text |
 //!
-//! A reader rejects unknown operations and bits: new ones change the version. It ignores bytes after the last field of
-//! the head. An *existing* and an *allocate* at one place are the same allocation, which was created while the
+//! A reader rejects unknown operations and bits, because new ones change the version. It ignores bytes after the last
+//! field of the head. An *existing* and an *allocate* at one place are the same allocation, which was created while the
 //! recording began. If a pool or scope has two records, the first one counts.
 //!
 //! ## An example

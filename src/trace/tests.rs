@@ -305,10 +305,10 @@ fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
 
 /// An allocation from before the recording, at the first place of the first vector.
 const EXISTING: &[u8] = &[THREAD, 0, Operation::Existing.code(), 0, 4, 1, 0, 0, 16, 8, 1, 0, 0, 0, 0];
-/// An allocation at the same place, so the same one.
+/// An allocation at the same place: the same allocation.
 const AGAIN: &[u8] = &[THREAD, 0, Operation::Allocate.code(), 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
 
-/// Its checksum is valid but its content is not: none of it is used, including its corrections of earlier chunks.
+/// A chunk has a valid checksum but invalid content. None of it is used, including its corrections of earlier chunks.
 #[test]
 fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
     let unknown_event = [Operation::Free.code(), 0, 4, 99, 0];

@@ -23,8 +23,8 @@ impl Trace {
     /// Encodes the trace as a file, for tools that shorten traces and tests that generate them. Times have a resolution
     /// of one nanosecond.
     ///
-    /// [`unknown_events`](Self::unknown_events) are not written. An event whose allocation, pool or scope no earlier event created
-    /// is written as a call for an unknown object.
+    /// The count of [`unknown_events`](Self::unknown_events) is not written. If no earlier event created the
+    /// allocation, pool or scope of an event, the event is written as a call for an unknown object.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();

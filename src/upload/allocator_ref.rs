@@ -1,4 +1,4 @@
-//! The ways to hold an allocator: borrowed or shared.
+//! References to an allocator, borrowed or shared.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -43,7 +43,7 @@ enum Origin {
         /// Indexed like `memory_types`.
         pools: Box<[Option<Pool>]>,
     },
-    /// A pool of the program.
+    /// A pool that the program created.
     Given(Arc<Pool>),
 }
 
@@ -311,7 +311,7 @@ impl<A: AllocatorRef> Buffers<A> {
             backing
         });
         backing.map_err(|allocation| {
-            // SAFETY: both were just created, and nobody has seen them.
+            // SAFETY: both were just created, and nothing else uses them.
             let freed = unsafe { owner.destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok());
             // The allocation is smaller than its buffer, or not mapped.
@@ -374,7 +374,6 @@ impl<A: AllocatorRef> Buffers<A> {
         if ranges.0.is_empty() {
             return Ok(());
         }
-        // SAFETY: `add_range` made ranges of live memory that begin at an atom and end at one or at the end of the
         // SAFETY: `add_range` made ranges of live, mapped memory that begin at an atom and end at one or at the end of
         // the memory (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
         let flushed = unsafe { self.allocator.allocator().device().flush(&ranges.0) };

@@ -24,7 +24,7 @@ pub enum CreateUploadError {
         /// The maximum size of a buffer in bytes.
         max: u64,
     },
-    /// No usage was given.
+    /// The usage flags are empty.
     NoUsage,
     /// The memory limit is below the size of one page.
     Limit {

@@ -50,8 +50,8 @@
 //! writable, or if the bytes are only copied from. Both are write-combined on most devices: write in order, and do not
 //! read.
 //!
-//! If that heap is full, pages go to the next memory type that the allocator would choose, in another heap; the
-//! statistics report how many. A pool that the program gives has one memory type, and the arena tries no other.
+//! If that heap is full, the arena creates pages in the best memory type of another heap; the statistics report how
+//! many. A pool of the program has one memory type, and the arena tries no other.
 //!
 //! # Threads
 //! An arena is for one recording thread and has no locks. The memory of all arenas comes from the allocator, which is

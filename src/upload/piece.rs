@@ -9,7 +9,7 @@ use crate::device::Device;
 
 /// Bytes of a mapped buffer that belong to the caller until the recording that uses them is done.
 ///
-/// A plain description: copying it copies no bytes, and it needs no release. It is valid until its page is collected.
+/// A plain value: copying it copies no bytes, and it needs no release. It is valid until its page is collected.
 ///
 /// ```
 /// # use sublet::{*, upload::*};

@@ -5,8 +5,8 @@ use crate::retire::{SubmitError, Ticket, TimelineId};
 
 impl Clock {
     /// Starts a frame, for programs with one fence for each frame in flight. The caller has waited for the fence of the
-    /// slot (for example, the frame index modulo the number of frames in flight). The first frame of a slot has nothing
-    /// to wait for.
+    /// slot. A slot is, for example, the frame index modulo the number of frames in flight. The first frame of a slot
+    /// needs no wait.
     ///
     /// The last submission of the slot is now done, and so is everything submitted on the timeline before it: a fence
     /// covers all earlier commands in submission order (`vkQueueSubmit`). A slot that is never used again therefore
@@ -64,8 +64,8 @@ impl Clock {
     /// [`idle`](Self::idle) in between. If the submission then fails, the frame is done when a later frame of the
     /// timeline is, or at [`shutdown`](Self::shutdown).
     ///
-    /// This function also ends a ticket of [`open`](Self::open): work that is submitted between two frames without its
-    /// own fence.
+    /// This function also ends a ticket of [`open`](Self::open), for work that is submitted between two frames without
+    /// a fence.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The clock: knows which recordings are done.
+//! The clock tracks which recordings are done.
 
 mod frames;
 mod view;
@@ -229,7 +229,7 @@ impl Clock {
         }
     }
 
-    /// Issues a ticket. Calls `enter` to record it, except after the shutdown.
+    /// Issues a ticket, and calls `enter` to add it to its timeline. After the shutdown, does not call `enter`.
     fn enter<R>(
         &self,
         timeline: TimelineId,

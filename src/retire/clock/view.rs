@@ -56,8 +56,8 @@ impl State {
         timeline.is_some_and(|timeline| self.shut_down || timeline.is_done(ticket.serial()))
     }
 
-    /// Returns true if this clock issued the ticket, assuming that the clock id matches. Ids repeat after 1,024 clocks,
-    /// and this is the only check between clocks with the same id.
+    /// Returns true if this clock may have issued the ticket. The caller has compared the clock ids. Ids repeat after
+    /// 1,024 clocks, and nothing else distinguishes clocks with the same id.
     fn gave(&self, ticket: Ticket) -> bool {
         ticket.serial() < self.next && ticket.timeline().index() < self.timelines.len()
     }
@@ -98,7 +98,8 @@ impl ClockView {
         if timeline.clock() != self.id {
             return false;
         }
-        // Acquire: the caller frees the resources of this ticket after everything that the other thread observed.
+        // Acquire: pairs with the store of the floor. The thread that raised the floor saw the ticket complete, and the
+        // caller may free the resources after that.
         let floor = self.floors[timeline.index()].load(Ordering::Acquire);
         if ticket.serial() < floor {
             return true;

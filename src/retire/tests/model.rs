@@ -100,7 +100,7 @@ impl Model {
         let timeline = self.random.usize(..self.timelines.len());
         match self.random.u32(..100) {
             0..=19 => self.open(timeline, None),
-            // Tickets go to the GPU in any order; the clock learns of them later, in any order.
+            // Tickets are submitted to the GPU in any order, and reported to the clock later, in any order.
             20..=39 => {
                 if let Some(at) = self.some(|ticket| ticket.value.is_none() && !ticket.discarded) {
                     let model = &mut self.model[self.tickets[at].timeline];

@@ -28,7 +28,7 @@ use crate::pool::{Pool, Scope};
 use placements::Placements;
 use translate::Translation;
 
-/// The owner whose end also ends the allocation.
+/// The pool or scope that contains an allocation, and frees it when it is destroyed itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Owner {
     Nobody,
@@ -79,7 +79,7 @@ pub struct ReplayedPool {
 /// - **Calls that failed** in the recording are repeated. If such an allocation succeeds, it is freed at once. A trace
 ///   contains no other failed calls.
 /// - **Allocations that fail only in the replay** are counted, and all later calls for them are skipped.
-/// - **Several threads** used several shards of a vector. The single thread of a replay uses one. Calls of
+/// - **Several threads** used several shards of a vector. The single thread of a replay uses one shard. Calls of
 ///   `attach_to_pool` and `attach_to_memory_type` are skipped, unless the recording has one thread.
 /// - **Defragmentation** plans again, without the recorded time limit and without the callback. Each pass resolves as
 ///   many moves as the recorded one. A move gets the recorded outcome, or is rolled back if the recording did not plan
@@ -173,8 +173,8 @@ impl<'a> Replay<'a> {
 
     /// Returns information about an allocation of the trace, if it is live in the replay.
     ///
-    /// Not an [`Allocation`], because the next step may free it: the program could have mapped it, and write to it
-    /// afterwards.
+    /// The result is not an [`Allocation`], because the next step may free it. A program that has mapped it could then
+    /// write to freed memory.
     ///
     /// ```compile_fail,E0308
     /// # use sublet::*; use sublet::trace::*;
@@ -190,8 +190,8 @@ impl<'a> Replay<'a> {
 
     /// Returns information about a pool of the trace, if it exists in the replay.
     ///
-    /// Not a [`Pool`], because the next step may destroy it with everything in it, including allocations of the
-    /// program.
+    /// The result is not a [`Pool`], because the next step may destroy the pool with everything in it, including
+    /// allocations of the program.
     ///
     /// ```compile_fail,E0308
     /// # use sublet::*; use sublet::trace::*;

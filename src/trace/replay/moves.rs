@@ -12,7 +12,7 @@ impl Replay<'_> {
     pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
         let pools: Vec<&Pool> = begin.pools.iter().filter_map(|pool| self.pools.get(&pool.0)).collect();
         let missing = begin.pools.len() - pools.len();
-        // Without its pools it would defragment all default memory.
+        // With neither pools nor memory types, it would defragment all default memory.
         let nothing_left = pools.is_empty() && missing > 0 && begin.memory_type_bits == 0;
         let info = DefragmentationInfo {
             algorithm: begin.algorithm,

@@ -330,7 +330,7 @@ impl Replay<'_> {
             self.allocator.close_defragmentation(context.open);
         }
         for (_, held) in std::mem::take(&mut self.live) {
-            // The end of a pool or scope frees its allocations.
+            // Destroying a pool or scope frees its allocations.
             if held.owner == Owner::Nobody {
                 self.give_back(held);
             }

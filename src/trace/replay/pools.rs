@@ -7,8 +7,7 @@ use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
 
-/// The maximum number of initial blocks of a pool. A file may request more than any program would, and each is created
-/// separately.
+/// The maximum number of initial blocks of a pool. A hand-made file may request more than any program would.
 const MOST_BLOCKS: u32 = 1 << 16;
 
 impl Replay<'_> {
@@ -29,7 +28,7 @@ impl Replay<'_> {
         self.look();
     }
 
-    /// Removes the allocations that end with their owner.
+    /// Removes the allocations of a pool or scope that was destroyed.
     fn forget(&mut self, owner: Owner) {
         for number in self.members.remove(&owner).unwrap_or_default() {
             if self.live.get(&number).is_some_and(|held| held.owner == owner) {

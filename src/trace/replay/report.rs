@@ -210,14 +210,14 @@ pub struct ReplayReport {
     pub refused: u64,
     /// Allocations that failed in the recording. The replay repeats these calls.
     pub refused_in_recording: u64,
-    /// Those that failed in the recording but succeeded in the replay. They are freed at once.
+    /// Allocations that failed in the recording but succeeded in the replay. They are freed at once.
     pub granted_after_all: u64,
     /// Allocations with dedicated memory.
     pub dedicated: u64,
     /// Allocations in another memory type than in the recording.
     pub other_memory_type: u64,
-    /// Events of allocations, pools, scopes or moves that the replay does not have: they failed in it, or the recording
-    /// does not contain their creation.
+    /// Events of allocations, pools, scopes or moves that the replay does not have: their creation failed in the
+    /// replay, or is missing in the recording.
     pub unknown: u64,
     /// Moves that were completed in the recording but not planned in the replay.
     pub moves_missing: u64,

@@ -50,7 +50,7 @@ fn small_pool() -> PoolSettings {
     PoolSettings { block_size: 256 * KIB, max_block_count: 1, ..PoolSettings::default() }
 }
 
-/// Returns the results on lavapipe, which has one memory type. Checks that nothing is left.
+/// Returns the results on lavapipe, which has one memory type. Checks that no allocation is left.
 fn replayed(trace: &Trace) -> ReplayReport {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device are live, and outlive the allocator.

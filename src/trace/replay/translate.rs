@@ -41,8 +41,8 @@ impl Translation {
         Self { types: (!is_same).then_some(types), all_there: all(there.len()) }
     }
 
-    /// Translates the mask of a resource or a program. All types become all; otherwise each becomes the most similar
-    /// ones.
+    /// Translates the mask of a resource or a program. A mask of all types stays a mask of all types. Otherwise each
+    /// type becomes the most similar ones.
     pub(super) fn bits(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
         if there & self.all_there == self.all_there {
@@ -72,7 +72,7 @@ impl Translation {
     }
 }
 
-/// Returns a mask of the types that have most of these flags; of those, the ones with the fewest others.
+/// Returns a mask of the types that share the most flags with `flags`; among those, the types with the fewest others.
 fn like(flags: vk::MemoryPropertyFlags, here: &[vk::MemoryType]) -> u32 {
     let likeness = |kind: &vk::MemoryType| {
         let common = (kind.property_flags & flags & LOOKED_AT).as_raw().count_ones();

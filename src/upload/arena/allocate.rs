@@ -12,8 +12,8 @@ use crate::upload::create_info::Oversize;
 use crate::upload::error::{UploadError, WaitError};
 use crate::upload::piece::{Alignments, Upload, padding};
 
-/// Allocates `size` bytes in a page. Returns `None` and changes nothing if the page is too full. The size is not zero,
-/// and the alignment is a power of two.
+/// Allocates `size` bytes in a page. Returns `None` and changes nothing if the page is too full. `size` must not be
+/// zero, and `alignment` must be a power of two.
 #[inline]
 fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
     let padding = padding(page.next, alignment);
@@ -36,8 +36,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.buffers.alignments
     }
 
-    /// Returns the largest alignment of an upload: 4096, or more if the device requires larger offset alignments. Less
-    /// if the driver mapped a page at a less aligned address.
+    /// Returns the largest alignment of an upload: 4096, or more if the device requires larger offset alignments. It is
+    /// smaller if the driver maps a page at a less aligned address.
     #[inline]
     #[must_use]
     pub fn max_alignment(&self) -> u64 {
@@ -124,8 +124,8 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// [`memory_limit`](crate::upload::UploadArenaCreateInfo::memory_limit) and in the heap.
     ///
     /// Calls `wait` with the oldest ticket that holds a page. `wait` blocks until the device is done with that
-    /// recording, and reports this to the clock. If the ticket is still not done after that, the function returns an
-    /// error; so the wait is bounded.
+    /// recording, and reports this to the clock. If the ticket is still not done then, the function returns an error.
+    /// The wait is therefore bounded.
     ///
     /// # Errors
     /// [`WaitError`]: no ticket is left to wait for, `wait` failed, or the completion was not reported to the clock.

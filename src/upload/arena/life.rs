@@ -24,8 +24,9 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// 1. `info.usage` is valid for the device: usages that need an extension or a feature have it enabled
     ///    (VUID-VkBufferCreateInfo-None-09499).
     /// 2. Only recordings whose ticket is passed to the next [`flush`](Self::flush) use the uploads. A clock that is
-    ///    passed to the arena reports a ticket as done only if the device is done with its recording, or never gets it.
-    /// 3. A given pool outlives the arena's pages.
+    ///    passed to the arena reports a ticket as done only if the device is done with its recording, or will never
+    ///    receive it.
+    /// 3. `info.pool`, if set, outlives the arena's pages.
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! Pages that a recording fills in order and frees all at once: see [`UploadArena`].
+//! The arena: a recording fills pages in order, and frees them all at once. See [`UploadArena`].
 //!
 //! An offset that only increases divides a page; no engine of [`metadata`](crate::metadata) is involved. An engine
 //! keeps a record of each allocation, so that each can be freed by its key. An arena frees whole pages only, and stores
