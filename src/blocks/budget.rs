@@ -23,10 +23,10 @@ struct Heap {
     limited: bool,
     /// Bytes of the live `VkDeviceMemory` objects, including those being allocated now.
     memory_bytes: AtomicU64,
-    /// Bytes that the driver has ever allocated, and ever been asked to free. Both only grow, and wrap.
+    /// The bytes that the driver has allocated so far, and was asked to free so far. Both only grow, and wrap.
     given: AtomicU64,
     taken_back: AtomicU64,
-    /// The figures of the last query, and the bytes of ours that they include for certain.
+    /// The driver's figures at the last query, and the bytes of this allocator that they certainly include.
     fetched_usage: AtomicU64,
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
@@ -195,8 +195,8 @@ impl Budgets {
     pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
         let told = &self.heaps[index(heap)].told;
         loop {
-            // Loaded before the level: if another thread reports a step meanwhile, it saw a later level, and the
-            // exchange fails.
+            // Loaded before the level: if another thread reports a step in between, the exchange fails, and the level
+            // is read again.
             let before = told.load(Ordering::Acquire);
             let level = self.level(heap);
             let now = Step::of(level);
@@ -229,7 +229,7 @@ impl Budgets {
         self.calls_since_query.store(0, Ordering::Relaxed);
         for (at, heap) in self.heaps.iter().enumerate() {
             // The driver's figures include all memory allocated before the query and not freed until now. Memory that
-            // changes hands meanwhile may be counted twice until the next query, but is never missed.
+            // is allocated or freed during the query may be counted twice until the next one, but is never missed.
             let taken_back = heap.taken_back.load(Ordering::Acquire);
             let surely_live = given[at].wrapping_sub(taken_back);
             // Negative if memory was allocated and freed again during the query.
@@ -359,7 +359,7 @@ impl Budgets {
     }
 
     /// Returns true if the known limits would allow `needed` after `returned` was freed. Both are bytes and
-    /// `VkDeviceMemory` objects. A full heap (the driver refused more) can only reuse what it holds.
+    /// `VkDeviceMemory` objects. If the driver refused more memory (`is_full`), the size of the heap is a limit too.
     pub(crate) fn would_allow(
         &self,
         heap_index: u32,

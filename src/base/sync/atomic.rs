@@ -1,8 +1,8 @@
 //! The atomics that a model checker must see: the standard library's in ordinary builds, loom's in the tests that
 //! `.ci/loom` runs.
 //!
-//! Code that shares data between threads without a lock must use the atomics of this module. Add missing ones to both
-//! halves. loom's types cannot be created in a `const`, and neither can a type that contains one.
+//! Code that shares data between threads without a lock must use the atomics of this module. Add a missing type to both
+//! imports below. loom's types cannot be created in a `const`, and neither can a type that contains one.
 #![allow(unused_imports, reason = "one set for all; not every build uses the whole of it")]
 
 #[cfg(not(all(loom, test)))]
@@ -25,8 +25,8 @@ pub(crate) use super::model::{OnceLock, Turn, Wait};
 #[cfg(not(all(loom, test)))]
 pub(crate) use super::wait::Wait;
 
-/// Marks exclusive access that only the order of atomics ensures. Does nothing outside a model. A model fails if the
-/// order does not show that the other threads' turns are over.
+/// Marks exclusive access that only the order of atomics ensures. Does nothing outside a model. In a model, it fails if
+/// the memory order does not make the end of the previous thread's access visible.
 #[cfg(not(all(loom, test)))]
 #[derive(Debug)]
 pub(crate) struct Turn;

@@ -7,13 +7,13 @@ use super::atomic::{AtomicBool, Ordering, Wait};
 
 /// A lock for sections of well under a microsecond that call no foreign code.
 ///
-/// `parking_lot` has a slower unlock: it must find out if a thread is parked, with a second atomic read-modify-write.
-/// Here locking is one read-modify-write and unlocking one plain store, because no thread is ever parked.
-/// `benches/locks.rs` compares the two.
+/// `parking_lot` has a slower unlock: a second atomic read-modify-write checks if a thread is parked. Here locking is
+/// one read-modify-write and unlocking one plain store, because no thread is ever parked. `benches/locks.rs` compares
+/// the two.
 ///
 /// Limitations:
-/// - A waiting thread is not woken. It polls, at first at once, in the end once in a millisecond. So it notices the end
-///   of a long section late.
+/// - A waiting thread is not woken. It polls, first without a pause and finally once in a millisecond. So it notices
+///   the end of a long section late.
 /// - It is not fair. A thread that takes it in a tight loop may keep others out for many rounds.
 ///
 /// So it is only for bounded sections: no driver call, no other lock, no code of the caller. A holder that loses its
@@ -58,7 +58,7 @@ unsafe impl lock_api::RawMutex for BriefMutex {
     const INIT: Self = Self { locked: AtomicBool::new(false) };
     #[cfg(all(loom, test))]
     const INIT: Self = panic!("a modelled lock is made at run time: see `CoreMutex`");
-    // Nothing ties a holder to its thread, but a guard that is sent is held longer than a section may last.
+    // The lock allows guards to move between threads. But a moved guard would be held longer than a section may last.
     type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]

@@ -83,7 +83,7 @@ impl Outcomes {
         self.0.lock().unwrap().insert(outcome);
     }
 
-    /// Panics unless exactly these outcomes were seen, in this order.
+    /// Panics unless exactly these outcomes were seen. `outcomes` is in ascending order.
     pub(crate) fn expect(&self, outcomes: &[u32]) {
         let seen: Vec<u32> = self.0.lock().unwrap().iter().copied().collect();
         assert_eq!(seen, outcomes, "the outcomes of all runs");
@@ -129,11 +129,11 @@ impl Turn {
     }
 }
 
-/// Rounds of one wait before loom abandons that order of events: waiting threads can yield to one another for ever, and
-/// each time is another order.
+/// Rounds of one wait before loom abandons that order of events. Waiting threads can yield to one another for ever, and
+/// loom would count each round as a new order.
 const ROUNDS: u32 = 3;
 
-/// Waiting in a model, which has no time: lets another thread continue.
+/// Replaces the real `Wait` in a model, which has no time. Each round lets another thread continue.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     round: u32,
@@ -149,7 +149,7 @@ impl Wait {
     }
 }
 
-/// The standard library's `OnceLock`, rebuilt from primitives that loom sees. The tests check the code that uses it,
+/// The standard library's `OnceLock`, rebuilt from primitives that loom sees. So models check the code that uses it,
 /// not the original.
 #[derive(Debug)]
 pub(crate) struct OnceLock<V> {

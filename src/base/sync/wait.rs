@@ -21,7 +21,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Waits for one round, after the caller has checked in vain.
+    /// Waits for one round, after a check by the caller failed.
     pub(crate) fn once(&mut self) {
         let round = self.round;
         self.round = round.saturating_add(1);
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(wait.round, u32::MAX);
     }
 
-    /// A waiting thread sleeps in the end: sixteen rounds without a sleep, then every round with one.
+    /// After sixteen rounds without a sleep, a waiting thread sleeps in every round.
     #[test]
     fn nobody_is_busy_for_ever() {
         let mut wait = Wait::default();

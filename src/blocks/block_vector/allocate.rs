@@ -126,7 +126,7 @@ impl BlockVector {
         if self.shards.iter().next().is_some() {
             return None;
         }
-        // Dedicated allocations count where the number of blocks is limited.
+        // Dedicated allocations count as blocks if the number of blocks is limited.
         let dedicated = if is_limited { self.counted_dedicated() } else { 0 };
         // A separate statement releases the lock first: `finish` may call the driver.
         let placed = self.core.lock().place_or_refuse(request, dedicated);
@@ -179,15 +179,15 @@ impl BlockVector {
         let mut sizes = shard.lock().next_leases(&leasing, request);
         let lease = {
             let mut core = self.core.lock();
-            // A small range is better than one allocation from the core. The thread will likely come again, and each
-            // visit slows the core's own thread as much as this one does.
+            // A small range is better than one allocation from the core: the thread will likely allocate again, and
+            // each visit to the core delays the threads that use it.
             match sizes.find_map(|size| core.lease_range(size)) {
                 Some(lease) => lease,
                 None => return core.place(request).ok()?,
             }
         };
         match shard.add_lease(&leasing, lease) {
-            // A surplus range is returned later.
+            // Surplus ranges are returned later.
             Ok(()) => shard.lock().place(request, home, true),
             Err(lease) => {
                 self.give_back(context, &lease);
@@ -371,15 +371,17 @@ impl BlockVector {
 
     /// [`Self::check_dedicated`], and counts the allocation.
     fn reserve_dedicated(&self, request: &VectorRequest) -> Result<(), AllocationError> {
-        // A thread that creates a block has counted the dedicated allocations under this lock.
+        // Locked, because a thread that creates a block has counted the dedicated allocations under this lock.
         let _growth_lock = self.growth.lock();
         self.check_dedicated(request)?;
         self.dedicated.lock().reserve();
         Ok(())
     }
 
-    /// Makes a dedicated allocation. `None` in `priority` means the vector's priority. If the caller did not ask for
-    /// dedicated memory (`by_name`), the allocation counts as a block where their number is limited.
+    /// Makes a dedicated allocation. If `what.priority` is `None`, it gets the vector's priority. `by_name` means that
+    /// the caller asked for dedicated memory. Otherwise the allocation counts as a block if the number of blocks is
+    /// limited.
+    /// limited.
     pub(crate) fn dedicate(
         &self,
         context: &DeviceContext,

@@ -19,7 +19,7 @@ pub(crate) struct Annotation {
     pub(crate) user_data: Option<u64>,
     /// The code location of the allocation, if tracked.
     pub(crate) caller: Option<&'static Location<'static>>,
-    /// The place is reserved for a move, and not allocated yet.
+    /// The range is the reserved destination of a move, and not an allocation yet.
     pub(crate) is_set_aside: bool,
 }
 

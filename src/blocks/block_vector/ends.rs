@@ -31,8 +31,8 @@ impl Active {
         (0..narrow(self.blocks.len())).map(RegionId)
     }
 
-    /// The last offset of one block with enough bytes behind it, free or not, and a request for all of these bytes.
-    /// `None` if the block ends on a page boundary.
+    /// The last aligned offset of one block with enough bytes after it, free or not, and a request for all of these
+    /// bytes. `None` if the request needs no whole pages, or if the block ends on a page boundary.
     fn end_of(&self, region: RegionId, request: &VectorRequest) -> Option<(u64, Request)> {
         let capacity = self.blocks.get(index(region.0))?.as_ref()?.memory.size;
         if !request.whole_pages || capacity & self.config.granularity.mask() == 0 {

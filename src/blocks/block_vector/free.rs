@@ -8,7 +8,7 @@ use crate::error::ForeignHandle;
 use crate::metadata::Key;
 
 impl BlockVector {
-    /// Frees an allocation. If its block is empty now, the driver may get it back.
+    /// Frees an allocation. May return an emptied block to the driver.
     #[inline(always)]
     pub(crate) fn free(
         &self,
@@ -83,7 +83,8 @@ impl BlockVector {
             self.give_back(context, lease);
         }
         self.look_for_quiet_shard(context);
-        // One block stays anyway. Allocations that come and go in it should not lease their range each time.
+        // False while only the blocks that stay anyway are left. So allocations that come and go in them do not lease a
+        // range each time.
         if self.shards.are_idle() && self.has_only_leases() {
             self.reclaim(context);
         }

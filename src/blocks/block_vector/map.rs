@@ -24,7 +24,7 @@ impl BlockVector {
         })
     }
 
-    /// Counts one user less. The memory stays mapped until it is freed or trimmed.
+    /// Removes one user of the mapping. The memory stays mapped until it is freed or trimmed.
     #[inline]
     pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
         self.with_memory(live, |_, map_count| {
@@ -46,7 +46,7 @@ impl BlockVector {
         let Some(shard) = self.shard_of(live)? else { return Ok(mapped) };
         let is_news = shard.lock().set_mapped(live, mapped)?;
         if !is_news {
-            // Another thread has done the same; the range counts as one user.
+            // Another thread mapped it meanwhile. A leased range counts as one user.
             self.unmap(live)?;
         }
         Ok(mapped)
@@ -70,14 +70,14 @@ impl BlockVector {
         self.with_memory(live, |memory, _| memory.size)
     }
 
-    /// Returns true if this use of the vector lasts. While it does, unfreed allocations in its blocks are live.
+    /// Returns true if the use `generation` has not ended. Until it ends, allocations that are not freed are live.
     #[inline]
     pub(crate) fn has_use(&self, generation: u32) -> bool {
         self.core.lock().use_of(generation).is_ok()
     }
 
-    /// Counts one more user of an existing mapping, so that it does not end. Returns the bytes of the `VkDeviceMemory`
-    /// that holds the allocation. Paired with [`Self::unmap`].
+    /// Counts one more user of an existing mapping, so that the memory stays mapped. Returns the bytes of the
+    /// `VkDeviceMemory` that holds the allocation. Paired with [`Self::unmap`].
     pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
         self.with_memory(live, |memory, map_count| {
             if !memory.mapped().is_mapped() {

@@ -1,4 +1,4 @@
-//! Queries where an allocation would go.
+//! Predicts how the vector would serve a request.
 
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, VectorRequest};
@@ -6,8 +6,8 @@ use crate::error::AllocationError;
 use crate::metadata::Metadata;
 
 impl BlockVector {
-    /// Bytes of the block that would be allocated from the driver, 0 if an existing block has room. Changes and
-    /// reserves nothing: other threads may invalidate the answer at any time.
+    /// Returns the bytes of the block that would be allocated from the driver, or 0 if an existing block has room.
+    /// Changes and reserves nothing: other threads may invalidate the answer at any time.
     pub(crate) fn foresee(
         &self,
         context: &DeviceContext,

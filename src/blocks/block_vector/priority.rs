@@ -13,7 +13,7 @@ impl BlockVector {
         priority: f32,
     ) -> Result<(), ForeignHandle> {
         self.core.lock().use_of(generation).map_err(|_| ForeignHandle::Pool)?.config.priority = priority;
-        // A block that is being created still has the old priority and is not in the list yet.
+        // Waits for a block that is being created: it has the old priority and is not in the list yet.
         drop(self.growth.lock());
         // A thread that is about to free a block waits for this lock. So the listed memory stays live until its
         // release.
@@ -39,7 +39,7 @@ impl BlockVector {
         if !live.dedicated {
             return Err(PriorityError::NotDedicated);
         }
-        // As in `set_priority`: its pool may be destroyed meanwhile.
+        // As in `set_priority`. Another thread may destroy the pool meanwhile.
         let _mappings = self.mappings.lock();
         let memory = self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.block.memory;
         set_memory_priority(context, memory, priority);

@@ -22,9 +22,9 @@ use crate::metadata::Key;
 
 /// Capacity of the ring.
 const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 256 };
-/// The queue limit for shards with few live allocations: at this length the owner does not drain often enough.
+/// The queue limit with at most [`PLENTY`] live allocations. At this length, the owner does not drain often enough.
 const ENOUGH: u32 = if cfg!(all(loom, test)) { 2 } else { 32 };
-/// The queue limit if more than [`PLENTY`] are live: draining fetches the cache lines of the whole shard.
+/// The queue limit with more live allocations. It is higher, because draining then touches more cache lines.
 const MOST: u32 = if cfg!(all(loom, test)) { 3 } else { 192 };
 const PLENTY: u32 = if cfg!(all(loom, test)) { 3 } else { 512 };
 /// Keys that are taken at once.
@@ -126,10 +126,11 @@ impl Returns {
         slot.turn.touch();
         // Release: the caller's accesses to the memory happen before those of its next owner.
         slot.key.store(key.0.get(), Ordering::Release);
-        // Pairs with the fence in `publish_live`. One thread leaves the last key but one, another frees the last
-        // allocation outside the ring: at least one sees the other's write.
+        // Pairs with the fence in `publish_live`. If one thread leaves the second-to-last key and another frees the
+        // last allocation outside the ring, at least one sees the other's write.
         fence(Ordering::SeqCst);
-        // Includes all reserved slots: other threads may have reserved later and left, before this key was written.
+        // Includes all reserved slots: other threads may have reserved later slots and returned before this key was
+        // written.
         let end = self.tail.load(Ordering::Relaxed);
         // Acquire: sees the limit that was published before `head` moved. See `pass`.
         let waiting = end.wrapping_sub(self.inside.head.load(Ordering::Acquire));

@@ -22,17 +22,18 @@ use crate::pool::VectorConfig;
 
 /// Bytes of a shard's first range.
 const FIRST_LEASE: u64 = 1 << 20;
-/// The most bytes of a range, if blocks are large enough.
+/// A range has at most this many bytes.
 const LARGEST_LEASE: u64 = 16 << 20;
-/// A range is at most this fraction of a block.
+/// A range has at most the bytes of a block, divided by this.
 const LEASES_IN_A_BLOCK: u64 = 16;
-/// A new range is this fraction of what the shard has already.
+/// A new range has the bytes that the shard has already, divided by this.
 const GROWTH: u64 = 4;
-/// Shards serve requests up to this fraction of the largest range.
+/// Shards serve requests up to the size of the largest range, divided by this.
 const LARGEST_PART: u64 = 8;
 /// A new range has at least this many times the size of the request that needs it.
 const NEEDED_PART: u64 = 4;
-/// Ranges start at a multiple of this. So each smaller alignment within a range is also one within its block.
+/// Ranges start at a multiple of this. So an offset that is aligned within a range is also aligned within its block, up
+/// to this alignment.
 const LEASE_ALIGNMENT: Alignment = Alignment::from_log2(16);
 
 /// Parameters for leasing ranges to the shards of one vector.
@@ -41,12 +42,13 @@ pub(super) struct Leasing {
     largest_lease: u64,
     granularity: Alignment,
     min_alignment: Alignment,
-    /// True if the core uses slabs, and so do the shards.
+    /// True if the core and the shards use slabs.
     has_slabs: bool,
 }
 
 impl Leasing {
-    /// `None` for vectors whose order of placement matters, or whose blocks are too small for leasing.
+    /// `None` for vectors whose order of placement matters, whose blocks are too small for leasing, or whose alignments
+    /// exceed that of ranges.
     pub(super) fn of(config: &VectorConfig) -> Option<Self> {
         let largest_lease = LARGEST_LEASE.min(config.block_size / LEASES_IN_A_BLOCK);
         let is_possible = config.algorithm == Algorithm::Tlsf
@@ -124,9 +126,9 @@ pub(super) struct ShardState {
     uses: u32,
     /// The value of `uses` at the last check for a quiet shard.
     seen: u32,
-    /// The value of `uses` when another thread last checked whether it is alone.
+    /// The value of `uses` when the thread of another shard last checked for activity here.
     seen_from_outside: u32,
-    /// The value of `uses` when the shard's own thread last checked whether it is alone.
+    /// The value of `uses` when the shard's own thread last checked for activity in other shards.
     looked_around: u32,
     /// Boxed: most vectors never have a shard.
     open: Option<Box<Open>>,
@@ -162,14 +164,14 @@ impl ShardState {
     #[inline]
     pub(super) fn place(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
-        // For larger alignments, a multiple within the range is not one within the block.
+        // Larger alignments do not carry over from the range to the block.
         let is_served = if any { request.alignment <= LEASE_ALIGNMENT } else { open.leasing.serves(request) };
         if !is_served {
             return None;
         }
         let mut wanted = request.of_engine(open.leasing.granularity, open.leasing.min_alignment);
         if any {
-            // One search for the lowest offset would make every later call maintain the order of offsets.
+            // A search for the lowest offset would make the engine maintain the order of offsets in every later call.
             wanted.strategy = Strategy::Balanced;
         }
         let asked = Refused { wanted, uses: self.uses, usage: open.engine.usage() };
@@ -232,7 +234,7 @@ impl ShardState {
         }
     }
 
-    /// Sizes of ranges that would make room for a request, the best first.
+    /// Sizes of ranges that would make room for a request, largest first.
     pub(super) fn next_leases(
         &self,
         leasing: &Leasing,
@@ -296,7 +298,7 @@ impl ShardState {
         self.uses.wrapping_sub(self.looked_around) >= LOOK_AROUND_EVERY
     }
 
-    /// Drops all state. The core takes its blocks back separately.
+    /// Drops all state. The ranges need not return, because their use of the vector ends.
     fn close(&mut self) {
         self.open = None;
         self.live = 0;
@@ -456,8 +458,8 @@ impl Open {
         Some(lease)
     }
 
-    /// The number of empty ranges to keep while `live` allocations exist. One is kept if it may be needed soon: while
-    /// other ranges are in use, or if it is the first, which is small. An idle shard keeps nothing else.
+    /// The number of empty ranges to keep while `live` allocations exist. One is kept if the shard has allocations, or
+    /// only its first range, which is small. Otherwise none is kept.
     #[inline]
     fn kept(&self, live: u32) -> u32 {
         u32::from(live > 0 || self.bytes <= FIRST_LEASE)
@@ -480,7 +482,7 @@ pub(super) struct Shard {
     returns: Returns,
 }
 
-/// The own thread checks the ring once in this many allocations.
+/// The own thread checks the ring at an allocation if `uses` is a multiple of this.
 const LOOK_EVERY: u32 = 16;
 /// The own thread checks whether it is the only active thread with a shard once in this many operations.
 pub(super) const LOOK_AROUND_EVERY: u32 = 1 << 16;
@@ -490,8 +492,8 @@ impl Shard {
         Self { state: CoreMutex::new(ShardState::default()), returns: Returns::new() }
     }
 
-    /// Locks the shard and drains its ring. On return, all keys left before this call are freed. The exception are keys
-    /// behind a slot that another thread has reserved but not written; that thread or a later one frees them.
+    /// Locks the shard and drains its ring. On return, all keys left before this call are freed, except those behind a
+    /// slot that another thread has reserved but not written. That thread or a later one frees them.
     pub(super) fn lock(&self) -> CoreGuard<'_, ShardState> {
         let mut state = self.state.lock();
         self.take_returns(&mut state);
@@ -578,8 +580,7 @@ impl Shard {
         is_time
     }
 
-    /// Returns true if its thread did nothing here since the last call. A thread that holds the lock now counts as
-    /// active.
+    /// Returns true if the shard was not used since the last call. A shard whose lock is held counts as used.
     pub(super) fn was_left_alone(&self) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
         let uses = state.uses;
@@ -635,7 +636,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Drops all state. The core takes its blocks back separately.
+    /// Drops all state. The ranges need not return, because their use of the vector ends.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         self.returns.open_for(0);

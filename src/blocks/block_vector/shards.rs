@@ -1,8 +1,8 @@
 //! Assignment of threads to the shards of a vector.
 //!
-//! A vector has no shards until threads contend for its core. A thread that often finds the core contended **attaches**:
-//! it gets a shard, created at that moment, for its small allocations. The shard's number is the thread's token. So one
-//! word of bits says which threads have attached, and is read without a lock.
+//! A vector has no shards until threads contend for its core. A thread that often finds the core contended
+//! **attaches**: it gets a shard, created at that moment, for its small allocations. The shard's number follows from
+//! the thread's token. So one word of bits records which threads have attached, and is read without a lock.
 
 use super::Apart;
 use super::shard::Shard;
@@ -10,8 +10,8 @@ use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::base::sync::thread_token;
 
-/// The maximum number of shards: the bits of a word. More threads share them. The model checker uses fewer, because it
-/// explores each.
+/// The maximum number of shards: the bits of a word. Further threads share them. The model checker uses fewer, because
+/// it explores each.
 pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS };
 
 /// A shard, on cache lines of its own.
@@ -20,8 +20,7 @@ type Room = OnceLock<Box<Apart<Shard>>>;
 struct Table {
     /// Bit `i` is set if the threads with token `i` modulo [`SHARDS`] have attached.
     attached: AtomicU64,
-    /// The shard that was checked last. On its own cache lines: it is written, and its neighbours are read on every
-    /// call.
+    /// The shard that was checked last. It has its own cache lines, because its neighbours are read on every call.
     looked_at: Apart<AtomicU32>,
     shards: [Room; index(SHARDS)],
 }
@@ -76,8 +75,8 @@ impl Shards {
         self.table.get()?.shards.get(at(shard))?.get().map(|shard| &shard.0)
     }
 
-    /// The shard with that number, if it exists, and whether it is the shard that the calling thread gets when it
-    /// attaches.
+    /// The shard with that number, if it exists. The flag is true if it is the shard that the calling thread has, or
+    /// gets when it attaches.
     #[inline]
     pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard, bool)> {
         let is_home = number(thread_token::current() % SHARDS) == shard;
@@ -91,7 +90,7 @@ impl Shards {
         shards.filter_map(|(at, shard)| shard.get().map(|shard| (number(at), &shard.0)))
     }
 
-    /// A attached shard, another one for each call; `None` if no thread has attached.
+    /// Returns the next attached shard, in turn; `None` if no thread has attached.
     pub(super) fn next_to_look_at(&self) -> Option<&Shard> {
         let table = self.table.get()?;
         let attached = table.attached.load(Ordering::Relaxed);
@@ -99,7 +98,7 @@ impl Shards {
             return None;
         }
         let last = table.looked_at.load(Ordering::Relaxed) % SHARDS;
-        // The shards after the last one, or else all from the first on.
+        // The attached shards after the last one, or all if there are none.
         let behind = attached & (u64::MAX << last << 1);
         let next = if behind == 0 { attached } else { behind }.trailing_zeros();
         table.looked_at.store(next, Ordering::Relaxed);
@@ -111,7 +110,7 @@ impl Shards {
         self.iter().all(|(_, shard)| shard.is_idle())
     }
 
-    /// The threads that have attached, in the form that [`Self::detach`] takes.
+    /// The bits of the threads that have attached, for [`Self::detach`].
     pub(super) fn attached(&self) -> u64 {
         self.table.get().map_or(0, |table| table.attached.load(Ordering::Relaxed))
     }

@@ -139,7 +139,7 @@ impl BlockVector {
             assert_eq!(active.engine.tag(key).map(is_lease), Ok(true), "V9: a lease is a chunk of the core");
             in_shards += 1;
         }
-        // The core may count more while threads are at work: ranges being leased or returned.
+        // The core may count more: ranges that threads are leasing or returning at the moment.
         assert!(in_shards <= active.lease_count, "V10: the core knows of every lease");
         let (mut lease_count, mut lease_bytes) = (0, 0);
         for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {

@@ -18,12 +18,12 @@ use crate::vector::policy::{first_to_go, surplus};
 /// The tag of a leased range in the core. No resource has it.
 const LEASE: Tag = Tag(Tag::MASK);
 
-/// A thread gets a shard if the core's lock is contended at least this often...
+/// A thread gets a shard if the core's lock is contended this often within [`CONTENTIONS_WITHIN`] allocations.
 const CONTENTIONS: u32 = 8;
-/// ...within this many allocations.
+/// See [`CONTENTIONS`].
 const CONTENTIONS_WITHIN: u32 = 1024;
 
-/// A spare empty block is freed after a number of frees elsewhere: the number of blocks divided by this.
+/// A spare empty block is freed after this many frees in other blocks: the number of blocks, divided by this.
 const BLOCKS_FOR_A_FREE: u32 = 2;
 
 #[derive(Debug)]
@@ -155,7 +155,7 @@ impl Core {
     }
 
     /// Activates the vector with fresh contention counts, and returns its generation. Builds the state in place,
-    /// because it is large. Returns all blocks if the engine rejects one of them.
+    /// because it is large. On failure, `blocks` contains all blocks again.
     pub(super) fn begin(
         &mut self,
         config: &VectorConfig,
@@ -316,8 +316,8 @@ impl Core {
         self.in_use().plan_growth(request, dedicated)
     }
 
-    /// Adds a new block and allocates. Returns the block if it did not help, or if it is no longer needed and is a
-    /// surplus empty block.
+    /// Adds a new block and allocates. Returns the block if it does not help, or if the request fits elsewhere by now
+    /// and the block is surplus.
     pub(super) fn place_in_new(
         &mut self,
         block: DeviceBlock,
@@ -461,8 +461,8 @@ impl Active {
     /// The minimum capacity of a new block; an error if it exceeds the block size.
     fn check_size(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
         let block_size = self.config.block_size;
-        // The last allocation in a block need not round up to a page. A buddy block has no such partial end unless its
-        // size is a power of two.
+        // The last allocation in a block need not round up to a page. A buddy engine reaches the end of a block only if
+        // the block's size is a power of two.
         let has_ends = !self.engine.rounds_up() || block_size.is_power_of_two();
         let wanted = self.wanted(request);
         let size = if has_ends { request.size } else { wanted.size };
@@ -500,7 +500,8 @@ impl Active {
         })
     }
 
-    /// Bytes of the largest block, or 0. Usually one of the first few blocks has the full size, and the search ends.
+    /// Bytes of the largest block, or 0. The search usually ends early, because one of the first blocks has the full
+    /// size.
     fn largest_block(&self) -> u64 {
         let mut largest = 0;
         for block in self.blocks.iter().flatten() {
@@ -565,7 +566,7 @@ impl Active {
         Ok(region)
     }
 
-    /// Returns the work that a free leaves behind, if any.
+    /// Returns the work that remains after a free, if any.
     #[inline(always)]
     pub(super) fn after_free(
         &mut self,
@@ -599,9 +600,8 @@ impl Active {
         self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
     }
 
-    /// A free left its block in use, so an empty spare block may no longer be needed. Small vectors free it with this
-    /// free. Vectors with many blocks wait for several frees, as VMA waits until a list is traversed. A program that
-    /// frees a whole level soon empties the next block, and may keep that one as well.
+    /// Handles a free that left its block in use. It may free a spare empty block: small vectors at once, vectors with
+    /// many blocks after several frees. A program that frees a whole level soon empties the next block.
     fn on_free(&mut self) -> Option<Aftermath> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
@@ -637,13 +637,13 @@ impl Active {
         surplus(self.empty_blocks, self.block_count, kept, self.config.min_blocks)
     }
 
-    /// Returns true if an empty block will be freed with the next free in another block.
+    /// Returns true if frees in other blocks will free an empty block.
     pub(super) fn has_spare(&self) -> bool {
         let staying = self.config.empty_blocks_kept.saturating_sub(1);
         self.surplus(staying) > 0
     }
 
-    /// Takes out an empty block if there are more than the limit.
+    /// Takes out an empty block if there are more than are kept.
     pub(super) fn take_surplus(&mut self, context: &DeviceContext) -> Option<DeviceBlock> {
         let level = context.budgets.level(context.heap_of(self.config.memory_type));
         let has_others = self.config.keeps_only_last && self.block_count > 1;

@@ -7,15 +7,15 @@ use super::taken::{IN_A_WORD, Taken};
 use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, Ordering};
 
-/// The thread has not asked yet.
+/// The thread has not requested a token yet.
 const UNKNOWN: u32 = u32::MAX;
 /// The token of a thread whose lease is destroyed.
 const LAST: u32 = 0;
 
 thread_local! {
-    // Without a destructor, it can be read at any time, and the compiler knows its address.
+    // Has no destructor, so that it can be read at any time, without a check of its state.
     static TOKEN: Cell<u32> = const { Cell::new(UNKNOWN) };
-    // Accessed once in a thread's life, when its destructor is registered.
+    // Accessed once in a thread's life, which registers its destructor.
     static LEASE: Lease = const { Lease { token: Cell::new(UNKNOWN) } };
 }
 
@@ -47,7 +47,7 @@ fn first() -> u32 {
     token
 }
 
-/// A token that another thread has as well, in rotation.
+/// Returns a token that other threads may have as well. Successive calls rotate through all tokens.
 fn shared() -> u32 {
     SHARED.fetch_add(1, Ordering::Relaxed) % TOKENS
 }

@@ -2,7 +2,7 @@
 //!
 //! Tokens are dense: a thread gets the lowest number that no living thread has. So a program with four threads uses 0
 //! to 3, however many threads have come and gone. They are **hints, not identities**: two living threads share a token
-//! if there are more than [`TOKENS`] of them, and while one of them is being torn down.
+//! if there are more than [`TOKENS`] of them, and while the locals of one of them are destroyed.
 
 #[cfg(not(all(loom, test)))]
 mod leased;

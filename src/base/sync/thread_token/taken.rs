@@ -26,7 +26,7 @@ impl<const WORDS: usize> Taken<WORDS> {
     pub(super) fn take(&self) -> Option<u32> {
         for (at, word) in (0_u32..).zip(&self.words) {
             let taken = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
-                // The lowest bit that is clear; none overflows to none.
+                // Sets the lowest clear bit. `bits + 1` cannot overflow.
                 (bits != u32::MAX).then(|| bits | (bits + 1))
             });
             if let Ok(bits) = taken {

@@ -25,8 +25,8 @@ use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
 /// A pass ends after this many moves that did not fit into its remaining bytes.
 const SKIPS: u32 = 16;
-/// Limits the moves of a context: per initial allocation on average, plus a constant. Only reachable if other threads
-/// undo its work.
+/// A context plans at most this many moves per initial allocation, plus [`MOVES_BESIDES`]. It only reaches the limit if
+/// other threads undo its work.
 const MOVES_EACH: u64 = 8;
 const MOVES_BESIDES: u64 = 1 << 10;
 
@@ -35,17 +35,17 @@ const MOVES_BESIDES: u64 = 1 << 10;
 pub(crate) enum Effort {
     /// Only moves that empty a block.
     Fast,
-    /// Also fills fuller blocks further, and moves within a block where it pays.
+    /// Also moves allocations into fuller blocks, and within a block where it pays.
     Balanced,
-    /// Everything that can move further down.
+    /// Also moves every allocation that can get a lower offset in its block.
     Full,
-    /// As `Full`, but images first, then buffers, then the rest, where they have separate granularity pages.
+    /// As `Full`, but moves images first, then buffers, then the rest, if the granularity separates them.
     Extensive,
 }
 
 /// The remaining limits of a pass.
 pub(crate) struct PassBudget<'a> {
-    /// The byte limit of a pass, and what is left of it.
+    /// The byte limit of the pass, and the bytes that are left.
     most_bytes: u64,
     bytes_left: u64,
     moves_left: u64,

@@ -84,7 +84,8 @@ impl BlockVector {
     /// `persistent` means that it stays mapped for its whole life. `users` are the other users of its mapping.
     ///
     /// # Errors
-    /// Changes nothing if the source is no longer live, or needs a mapping and cannot be mapped.
+    /// Changes nothing and fails if the source is no longer live, or if the destination must be mapped and the driver
+    /// refuses.
     pub(crate) fn complete(
         &self,
         context: &DeviceContext,
@@ -190,8 +191,8 @@ impl BlockVector {
             return Ok(aftermath.and_then(Aftermath::block).into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
-        // Before the range is free: afterwards the block may be gone and replaced by another. Persistent mappings are
-        // counted with the leased range.
+        // The count changes before the range is free. Afterwards the block may have been destroyed and replaced by
+        // another. The leased range itself counts persistent mappings.
         let count = |more: u64, fewer: u64| -> Result<(), ForeignHandle> {
             if more != fewer {
                 let mut core = self.core.lock();

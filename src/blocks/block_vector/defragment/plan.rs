@@ -1,11 +1,11 @@
 //! Planning of moves.
 //!
 //! The planner first empties blocks, starting with the emptiest, if everything in a block fits into the others. It
-//! places all allocations of the block, largest first, and undoes that if one does not fit. So no move is made for a
-//! block that stays.
+//! places all allocations of the block, largest first, and undoes that if one does not fit. So it plans no move out of
+//! a block that would not become empty.
 //!
-//! With more effort, it then visits each allocation, from the end of the emptiest block on. It moves it into a fuller
-//! block, or further down in its own.
+//! With more effort, it then visits each remaining allocation, from the end of the emptiest block on. It moves the
+//! allocation into a fuller block, or to a lower offset in its own.
 //!
 //! Each allocation is considered once or twice, at O(log ranges) each.
 
@@ -79,7 +79,8 @@ impl Planner<'_, '_> {
     fn run(&mut self) {
         let emptied = self.empty_blocks();
         match self.compaction.effort {
-            // A single block cannot become empty; moves in it only join free ranges.
+            // With `Fast`, only blocks that become empty are worth a move. A single block cannot become empty, so it is
+            // packed.
             Effort::Fast if self.blocks.len() > 1 => {}
             Effort::Extensive => {
                 for kinds in [&[2, 3, 4][..], &[1], &[0, 5, 6, 7]] {
@@ -90,7 +91,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Empties blocks. Returns for each whether it will be empty.
+    /// Empties blocks. Returns a flag for each block: true if it will be empty.
     fn empty_blocks(&mut self) -> Vec<bool> {
         let mut emptied = vec![false; self.blocks.len()];
         if self.blocks.len() < 2 {
@@ -141,7 +142,7 @@ impl Planner<'_, '_> {
         Some(places)
     }
 
-    /// Moves allocations out of blocks that stay in use, into fuller blocks or down in their own.
+    /// Moves allocations out of blocks that stay in use, into fuller blocks or to lower offsets in their own.
     fn pack(&mut self, emptied: &[bool], is_wanted: impl Fn(&Candidate) -> bool) {
         for block in (0..self.blocks.len()).rev() {
             if emptied[block] || self.blocks[block].stays {
@@ -194,7 +195,8 @@ impl Planner<'_, '_> {
         self.granularity > Alignment::ONE && needs_whole_pages(tag)
     }
 
-    /// Bytes of a candidate at its destination. Its current size may not be rounded up, at the end of a block.
+    /// Bytes of a candidate at its destination. A candidate at the end of a block may have a size that is not rounded
+    /// up to whole pages.
     fn size_at(&self, candidate: usize) -> u64 {
         let Candidate { tag, size, .. } = self.candidates[candidate];
         if self.has_whole_pages(tag) { self.granularity.align_up(size).unwrap_or(size) } else { size }

@@ -109,7 +109,7 @@ impl Ranges {
                 let found = at - self.leaves;
                 return (found < within.end).then_some(found);
             }
-            // Up until this is a left half, then to its right sibling.
+            // Climbs to a left child, then continues with its right sibling.
             while at & 1 == 1 {
                 at /= 2;
             }

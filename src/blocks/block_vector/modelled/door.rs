@@ -62,7 +62,8 @@ fn check_empty(shard: &Shard, given: &[bool]) {
     assert_eq!(state.leases().count(), 0);
 }
 
-/// The own thread frees `own` allocations, another thread those of each list. Counts which thread got the range.
+/// The shard's own thread frees `own` allocations. For each number in `others`, another thread frees that many. Counts
+/// which thread got the range.
 fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
@@ -83,7 +84,7 @@ fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
     outcomes
 }
 
-/// While more are live, a key waits until the own thread checks the ring.
+/// While more allocations are live, a key waits until the own thread checks the ring.
 #[test]
 fn loom_a_key_waits_for_the_own_thread() {
     check_deep(|| {
@@ -100,7 +101,8 @@ fn loom_a_key_waits_for_the_own_thread() {
     });
 }
 
-/// One thread leaves the last key but one, another frees the last allocation: one of them sees the other.
+/// One thread leaves the second-to-last key while another frees the last allocation. One of them sees the other's
+/// write.
 #[test]
 fn loom_the_last_two_are_freed_at_once() {
     free_at_once(1, &[1]).expect(&[0, 1]);
@@ -112,7 +114,7 @@ fn loom_many_become_few() {
     free_at_once(3, &[2]).expect(&[0, 1]);
 }
 
-/// More keys than the ring holds undrained.
+/// The other thread frees more keys than the ring holds without being drained.
 #[test]
 fn loom_more_are_left_than_may_wait() {
     free_at_once(1, &[5]).expect(&[0, 1]);

@@ -1,4 +1,4 @@
-//! The ring alone. The draining thread holds no lock, because there is only one.
+//! The ring alone. Only one thread drains it, so it needs no lock.
 
 use std::num::NonZeroU64;
 
@@ -66,7 +66,7 @@ fn loom_a_full_ring_takes_nothing_in() {
     });
 }
 
-/// Keys of two threads arrive once, each thread's in order.
+/// The keys of two threads arrive exactly once, and those of each thread in order.
 #[test]
 fn loom_of_two_that_leave_nothing_is_lost() {
     let outcomes = Outcomes::default();

@@ -18,7 +18,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Attaches the calling thread with that token.
+    /// Attaches the calling thread, with `token`.
     fn attach(&self, token: u32) {
         thread_token::pretend(token);
         self.vector.shards.attach();
@@ -188,7 +188,7 @@ fn loom_a_full_vector_serves_from_any_shard() {
     });
 }
 
-/// Threads that contend for the core attach.
+/// Threads that contend for the core get shards.
 #[test]
 fn loom_threads_that_meet_attach() {
     let outcomes = Outcomes::default();
