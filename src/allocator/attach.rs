@@ -7,14 +7,14 @@ use crate::error::ForeignHandle;
 use crate::pool::Pool;
 
 impl Allocator {
-    /// Assigns the calling thread an exclusive part of the blocks of a memory type, as if it had contended for them. No
-    /// program needs this, because threads that contend attach automatically. It helps workers that must be fast from
-    /// the first allocation on, and tests that must behave the same on every machine. The assignment ends when a
-    /// attached thread finds, after 65,536 allocations and frees, that no other thread was active.
+    /// Assigns a shard to the calling thread: an exclusive part of the blocks of a memory type. Threads that contend
+    /// get one automatically. This call helps workers that must be fast from the first allocation on, and tests that
+    /// must behave the same on every machine. The assignment ends when an attached thread finds, after 65,536
+    /// allocations and frees, that no other attached thread was active.
     ///
-    /// Returns true if the thread has such a part. There is none if blocks are too small to divide, if
-    /// `bufferImageGranularity` is above 64 KiB, or if the memory type does not exist. Memory is leased when the thread
-    /// allocates; unused memory returns as for all threads.
+    /// Returns true if the thread has a shard. There are no shards if blocks are too small to divide, if
+    /// `bufferImageGranularity` is above 64 KiB, or if the memory type does not exist. A shard leases memory when the
+    /// thread allocates, and returns unused ranges.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -38,7 +38,7 @@ impl Allocator {
         has_one
     }
 
-    /// Like [`Self::attach_to_memory_type`], for the blocks of a pool. Linear and buddy pools are not divided.
+    /// Like [`Self::attach_to_memory_type`], for the blocks of a pool. Linear and buddy pools have no shards.
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool belongs to another allocator.

@@ -40,8 +40,8 @@ pub struct AllocatorCreateInfo<'a> {
     /// Limits by heap, in bytes; [`vk::WHOLE_SIZE`] for no limit. May be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
     /// The number of empty blocks that each memory type may keep. With 0, a block is freed as soon as it is empty. With
-    /// 1, the default, the block that became empty last stays until something is freed in another block. With a larger
-    /// number, one less stays until [`trim`](crate::Allocator::trim), and one more until something is freed in another
+    /// 1, the default, one empty block stays until something is freed in another block. With a larger number, all but
+    /// one of them stay until [`trim`](crate::Allocator::trim), and the last one until something is freed in another
     /// block. When memory runs out, or while a heap is over its budget, none stays.
     pub empty_blocks_kept: u32,
     /// Data to keep for every allocation, for leak reports and memory maps; nothing by default. See [`Tracking`].

@@ -132,9 +132,9 @@ impl Allocator {
     /// that something wrote beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
     ///
     /// # Errors
-    /// [`CorruptionError::Damaged`] names the damaged allocations: live ones on each call, and those found damaged when
-    /// freed once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is host-visible and
-    /// host-coherent.
+    /// [`CorruptionError::Damaged`] names the damaged allocations. Each call reports live ones again. Damage found when
+    /// an allocation was freed is reported once. [`CorruptionError::NotDetected`] if the setting is off or no memory
+    /// type is host-visible and host-coherent.
     ///
     /// # Complexity
     /// O(allocations), under a lock that blocks allocating and freeing with margins.

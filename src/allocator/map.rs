@@ -147,8 +147,8 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    /// Returns true if the guard counts as a user of the mapping. It does not if the allocation itself does, throughout
-    /// its life.
+    /// Returns true if the guard counts as a user of the mapping. A quiet guard does not if the allocation is
+    /// persistently mapped, because the allocation itself counts.
     fn is_counted(&self) -> bool {
         !self.quiet || !self.allocation.mapped.is_mapped()
     }
@@ -187,7 +187,7 @@ fn out_of_range(allocation: &Allocation, offset: u64, size: u64) -> MapError {
     MapError::OutOfRange { offset, size, allocation_size: allocation.size }
 }
 
-/// The number of bytes that `size` means, if they are inside the allocation.
+/// Resolves `size`, which may be `vk::WHOLE_SIZE`, to a number of bytes inside the allocation.
 #[inline]
 pub(super) fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
     let rest = allocation.size.checked_sub(offset);
@@ -215,8 +215,8 @@ pub enum Visibility {
 
 impl Allocator {
     /// Maps an allocation until the guard is dropped. Mappings are counted for each block, so any number of its
-    /// allocations can be mapped at once. Only the first calls the driver. The memory stays mapped until it is freed,
-    /// or until [`Self::trim`] finds it unused.
+    /// allocations can be mapped at once. Only the first mapping of a block calls the driver. The memory stays mapped
+    /// until it is freed, or until [`Self::trim`] finds it unused.
     ///
     /// # Errors
     /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
@@ -318,8 +318,8 @@ impl Allocator {
     /// The range is rounded outwards to `nonCoherentAtomSize`, as Vulkan requires; no other allocation has bytes there.
     ///
     /// # Errors
-    /// [`MapError::OutOfRange`] in any memory; [`MapError::NotMapped`] if the memory is not mapped; or the driver's
-    /// error.
+    /// [`MapError::OutOfRange`] if the range is outside the allocation, in coherent memory too; [`MapError::NotMapped`]
+    /// if the memory is not mapped; or the driver's error.
     #[inline]
     pub fn flush(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, &[(allocation, offset, size)])
@@ -490,8 +490,8 @@ impl Allocator {
 
     /// The range in Vulkan's form; the size is [`Self::flushed_size`], and not 0. If neither the allocation nor the
     /// caller keeps the memory mapped, this pins it by counting a user. Otherwise another thread's `trim` could unmap
-    /// it during the driver call. Returns true if it is pinned; the caller then calls [`Self::unpin`]. `checked` is the
-    /// last use of a vector that was verified.
+    /// it during the driver call. Returns true if it is pinned; the caller then calls [`Self::unpin`]. `checked` caches
+    /// the use of a vector that was verified last.
     #[inline(always)]
     fn rounded_range(
         &self,

@@ -81,7 +81,7 @@ struct Inner {
     allowed_types: u32,
     maintenance5: bool,
     tracking: Tracking,
-    /// True if every allocation needs work beyond the fast path.
+    /// The work that every allocation needs beyond the fast path, if any.
     bookkeeping: Bookkeeping,
     /// By memory type.
     defaults: Box<[DefaultVector]>,

@@ -107,7 +107,7 @@ impl Allocator {
         match self.pool_vector(&pool) {
             Ok(vector) if self.has_pool(&pool) => {
                 self.record(RecordedCall::DestroyPool(&pool));
-                // First: checks of margins rely on the memory of every registered allocation.
+                // Before the memory is freed: checks of margins access the memory of every registered allocation.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
                 let leaks = self.inner.deactivate(pool.facts.vector, vector);
                 self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));

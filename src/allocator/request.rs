@@ -159,7 +159,7 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
 /// The flags among them that need a slower search for a place.
 pub(super) const FOUND_SLOWLY: Flags = Flags::STRATEGY_MASK.union(Flags::UPPER_ADDRESS);
 
-/// The distance between the bits of the two flags.
+/// The distance between the bits of `Flags::MAPPED` and `allocation_flags::HOST_VISIBLE`.
 const MAPPED_TO_HOST_VISIBLE: u32 = 1;
 const _: () =
     assert!(Flags::MAPPED.bits() == 4 && allocation_flags::HOST_VISIBLE == 4 << MAPPED_TO_HOST_VISIBLE);

@@ -48,7 +48,8 @@ pub(super) trait CandidateVisitor {
     /// Visits a placement in a block.
     fn shared(&self, candidate: &Candidate<'_>) -> Result<Self::Answer, AllocationError>;
 
-    /// Visits dedicated memory. If the caller did not ask for it (`by_name`), it counts as a block of a limited pool.
+    /// Visits dedicated memory. `by_name` means that the caller asked for it. Otherwise it counts as a block of a
+    /// limited pool.
     fn dedicated(&self, candidate: &Candidate<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
 }
 
@@ -372,7 +373,7 @@ impl Allocator {
                 (&default.facts, &default.vector)
             }
         };
-        // Rejects sizes of half a block and more, zero, and sizes that would overflow. Flags are checked last, because
+        // Rejects zero, sizes above `largest_shared`, and sizes that would overflow. Flags are checked last, because
         // the slow path validates them anyway.
         let is_right = size.wrapping_sub(1) < facts.largest_shared
             && (info.flags.is_empty() || check_flags(info).is_ok());

@@ -98,7 +98,7 @@ impl Allocator {
     fn retire(&self, pool: &Pool) -> Statistics {
         let Ok(vector) = self.pool_vector(pool) else { return Statistics::default() };
         let totals = vector.totals().into();
-        // First: checks of margins rely on the memory of every registered allocation.
+        // Before the memory is freed: checks of margins access the memory of every registered allocation.
         self.inner.debug.forget(pool.facts.vector, pool.generation);
         vector.retire(&self.inner.context);
         self.inner.pools.lock().free.push(pool.number());

@@ -51,7 +51,7 @@ impl Allocator {
         self.inner.id
     }
 
-    /// Returns true if the memory type exists and the allocator may use its flags.
+    /// Returns true if the memory type exists and this allocator may use it.
     #[must_use]
     pub fn is_type_allowed(&self, memory_type: u32) -> bool {
         1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)

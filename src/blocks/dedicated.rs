@@ -52,7 +52,7 @@ impl DedicatedList {
         self.counted
     }
 
-    /// Counts one before the driver is called.
+    /// Counts one allocation before the driver is called.
     pub(crate) fn reserve(&mut self) {
         self.counted += 1;
     }

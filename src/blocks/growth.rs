@@ -21,8 +21,8 @@ pub(crate) struct Growth {
     pub(crate) needed: u64,
     /// Bytes of the largest existing block.
     pub(crate) largest_block: u64,
-    /// The first block already has the full size. Linear algorithms need this, because a request that does not fit at
-    /// the end needs another block. So do vectors with a single block, because no larger one can follow.
+    /// True if the block gets the full size at once. Linear algorithms need this, because a request that does not fit
+    /// at the end needs another block. So does the last block that a limit allows, because no larger one can follow.
     pub(crate) full_sized: bool,
     pub(crate) within_budget: bool,
 }

@@ -52,8 +52,8 @@ pub(crate) const fn with_alignment(tag: Tag, alignment: Alignment) -> Tag {
     Tag(tag.0 | (told.trailing_zeros() - LEAST_LOG2) << USAGE_BITS)
 }
 
-/// An alignment no smaller than the requested one of the memory at `offset`. Returns 16 if less was requested. If it
-/// may exceed 512 KiB, returns the alignment of `offset`.
+/// Returns an alignment that is at least the requested one, for the memory at `offset`: 16 if less was requested. If
+/// the request may exceed 512 KiB, returns the alignment of `offset`.
 pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> Alignment {
     let step = tag.0 >> USAGE_BITS & LAST_STEP;
     if step < LAST_STEP {

@@ -214,12 +214,12 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         true
     }
 
-    /// The number of usual blocks that are empty, and of all usual blocks.
+    /// The numbers of empty usual blocks and of all usual blocks: those that were not made for an oversize request.
     fn usual(&self) -> (u32, u32) {
         (self.sums.empty_blocks - self.own_empty, self.sums.blocks - self.sums.own_blocks)
     }
 
-    /// Plans a block for a request without room. Adds empty blocks that must make way for it to `doomed`.
+    /// Plans a block for a request without room. Adds empty blocks that must be destroyed first to `doomed`.
     pub(super) fn plan(
         &mut self,
         backing: &B,
@@ -233,7 +233,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         let next = backing.capacity_for(request, &outlook).ok_or(VectorError::TooLarge)?;
         let full = VectorError::Full { blocks: self.sums.blocks, units };
         // No empty block has room for the request, so they may be destroyed to stay within the limits. Without a
-        // request, these are the first blocks, which all stay.
+        // request, the vector creates its first blocks, which all stay.
         let (mut blocks, mut left) = (self.sums.blocks, units);
         let mut gone = Vec::new();
         let may_go = request.map(|_| self.by_age(true).into_iter().chain(self.spare_by_age()));
@@ -383,14 +383,14 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         present.filter(move |(_, slot)| slot.live == 0 && slot.own == own)
     }
 
-    /// The same, the one that has been empty for longest first.
+    /// The same, longest empty first.
     fn by_age(&self, own: bool) -> Vec<RegionId> {
         let mut empty: Vec<_> = self.empty(own).map(|(id, slot)| (slot.empty_since, id)).collect();
         empty.sort_unstable();
         empty.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The usual blocks that may be removed, the one that has been empty for longest first.
+    /// The usual blocks that may be removed, longest empty first.
     fn spare_by_age(&self) -> Vec<RegionId> {
         let (empty, blocks) = self.usual();
         let mut spare = self.by_age(false);
@@ -427,7 +427,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         doomed: &mut Vec<B::Block>,
     ) -> Result<usize, OtherClock> {
         self.collections += 1;
-        // Grants that a panic left here are freed the next time.
+        // A panic in an earlier call may have left grants here.
         let before = self.done.len();
         let collected = self.waiting.collect(clock, |granted| self.done.push_back(granted));
         let collected = collected.map(|count| count + before);

@@ -4,7 +4,7 @@ use super::backing::{Backing, GrantOf, VectorError};
 use super::books::{Core, Placed, Realize};
 use crate::metadata::Metadata;
 
-/// Access to the state of a vector. Other threads may have to wait meanwhile.
+/// Exclusive access to the state of a vector. Other threads may have to wait meanwhile.
 pub(super) trait Door<B: Backing<M>, M: Metadata> {
     fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R;
 }

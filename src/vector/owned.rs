@@ -98,7 +98,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         }
     }
 
-    /// Frees a grant, which may be granted again at once.
+    /// Frees a grant. Its span may be granted again at once.
     ///
     /// # Errors
     /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
@@ -189,7 +189,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     }
 
     /// Changes the policy, except for its minimum. It applies from the next call on. A maximum below the current number
-    /// destroys no block in use, but prevents further ones until there is room below it.
+    /// of blocks destroys none of them, but allows no further ones until their number is below it.
     ///
     /// # Errors
     /// [`PolicyError`] if the maximum is below the vector's minimum. Nothing was changed.
@@ -240,8 +240,8 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVector<B, M> {
     /// returns the alignment for a grant's tag. Changes nothing.
     ///
     /// # Complexity
-    /// A copy of the engine for each tried block, at most 8, and an allocation for each grant in it. Closed blocks cost
-    /// their contents, however much free space they have.
+    /// A copy of the engine for each tried block, at most 8, and an allocation for each grant in it. Each closed block
+    /// adds time for its contents.
     pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         self.core.plan_to_empty(alignment)
     }

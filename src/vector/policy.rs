@@ -31,7 +31,8 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// No limits. Keeps one empty block, so that allocating and freeing at the edge of a block creates none.
+    /// No limits. Keeps one empty block, so that alternating allocations and frees at the edge of a block create no
+    /// blocks.
     fn default() -> Self {
         Self {
             min_blocks: 0,
@@ -130,7 +131,7 @@ pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>) -> Optio
     empty.max().map(|(_, region)| region)
 }
 
-/// A block source's answer to a request without room.
+/// The block that a block source proposes for a request without room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextBlock<C> {
     /// The capacity of the block.

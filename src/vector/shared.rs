@@ -130,7 +130,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         grow_for(backing, &mut door, request, tried, &mut realize)
     }
 
-    /// Frees a grant, which may be granted again at once.
+    /// Frees a grant. Its span may be granted again at once.
     ///
     /// # Errors
     /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).

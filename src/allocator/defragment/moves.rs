@@ -274,8 +274,8 @@ impl<'p> Move<'p> {
         }
     }
 
-    /// Leaves the allocation in place. This context also moves nothing else out of its block, unlike after dropping the
-    /// move.
+    /// Leaves the allocation in place, and moves nothing else out of its block in this context. Dropping the move does
+    /// only the former.
     pub fn ignore(mut self) {
         if let Some(planned) = self.planned.take() {
             self.home.allocator().ignore_move(self.home.open(), &planned);

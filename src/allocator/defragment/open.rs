@@ -25,7 +25,7 @@ struct OpenVector {
     compaction: Compaction,
 }
 
-/// The results so far. Moves are resolved through shared references.
+/// The results so far. Atomic, because moves are resolved through shared references.
 #[derive(Debug, Default)]
 struct Tally {
     bytes_moved: AtomicU64,
@@ -254,8 +254,8 @@ impl Allocator {
         if moved == given { Ok(()) } else { Err(MoveError::WrongAllocation { moved, given }) }
     }
 
-    /// Completes a move: `allocation` gets its new place, and the old one is freed. `users` are the users of its
-    /// mapping that move along, besides the persistent one. The device must not use the memory.
+    /// Completes a move: `allocation` gets its new place, and the old one is freed. `users` is the number of users of
+    /// its mapping that move with it, besides the persistent one. The device must not use the memory.
     pub(crate) fn complete_move(
         &self,
         open: &OpenDefragmentation,
@@ -327,7 +327,8 @@ impl Allocator {
         }
     }
 
-    /// Frees the allocation of the move, and the destination. `users` of its mapping end with it.
+    /// Frees the allocation of the move, and the destination. `users` is the number of users of its mapping, which end
+    /// with it.
     pub(crate) fn free_move(
         &self,
         open: &OpenDefragmentation,

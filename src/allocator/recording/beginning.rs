@@ -71,8 +71,8 @@ impl Inner {
     }
 
     /// Writes the live objects. Other threads that want to record wait meanwhile, without holding a lock. A new
-    /// allocation may be written here and again by the thread that made it; readers handle that. One that is about to
-    /// be freed is still written. A call that has not seen the recording start may be missed.
+    /// allocation may be written here and again by the thread that made it; readers handle that. An allocation that is
+    /// about to be freed is still written. A call that has not seen the recording start may be missed.
     pub(super) fn record_what_lives(&self, opening: &Opening<'_>) {
         let scopes = self.recording.scopes.lock().clone();
         for (&number, KnownScope { block_size, priority, name }) in &scopes {
@@ -121,7 +121,8 @@ impl Inner {
             let Some((config, generation, name)) = found else { continue };
             let VectorConfig { memory_type, scope, .. } = config;
             if scope.is_some_and(|scope| !scopes.contains_key(&scope)) {
-                // It is being freed, or was created after the recording began, which then records its contents.
+                // The scope is being freed, or was created after the recording began. Its new contents are recorded
+                // when they are allocated.
                 continue;
             }
             if scope.is_none() && index(number) >= self.defaults.len() {

@@ -1,8 +1,8 @@
 //! Writes records of calls, and starts and stops recordings. Without the feature `trace`, `not_recording.rs` replaces
 //! this folder.
 //!
-//! An allocation is recorded after it was made, and its end before it is freed. So the file is in a possible order: in
-//! between, no other allocation is recorded at its place.
+//! An allocation is recorded after it was made, and its free before it happens. So the records are in a possible order:
+//! between the two, no other allocation is recorded at the same place.
 
 mod beginning;
 
@@ -85,10 +85,10 @@ macro_rules! call_writer {
 }
 operations!(call_writer);
 
-/// The most bytes of a pool in a list.
+/// The maximum bytes of a pool in a list.
 const POOL_BYTES: usize = 10;
 
-/// Properties of the allocator that a trace contains and no call does.
+/// Properties of the allocator for the header of a trace. No call contains them.
 #[derive(Debug)]
 struct Created {
     api_version: u32,

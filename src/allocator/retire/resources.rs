@@ -266,7 +266,7 @@ impl RetiredResources {
         self.len() == 0
     }
 
-    /// The ticket that was opened first among those that resources wait for.
+    /// The pending ticket that was opened first.
     #[must_use]
     pub fn oldest(&self) -> Option<Ticket> {
         self.waiting.lock().queue.oldest()

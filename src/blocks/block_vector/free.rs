@@ -83,8 +83,8 @@ impl BlockVector {
             self.give_back(context, lease);
         }
         self.look_for_quiet_shard(context);
-        // False while only the blocks that stay anyway are left. So allocations that come and go in them do not lease a
-        // range each time.
+        // `has_only_leases` is false while only the blocks that stay anyway are left. So allocations that come and go
+        // in them do not lease a range each time.
         if self.shards.are_idle() && self.has_only_leases() {
             self.reclaim(context);
         }

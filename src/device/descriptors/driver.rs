@@ -77,8 +77,8 @@ impl DescriptorDriver {
         Ok(layout)
     }
 
-    /// `vkGetDescriptorSetLayoutSupport`: whether the device supports the layout, and the maximum count of its variable
-    /// binding. `None` if the function is missing.
+    /// `vkGetDescriptorSetLayoutSupport`: returns true if the device supports the layout, and the maximum count of its
+    /// variable binding. `None` if the function is missing.
     ///
     /// # Safety
     /// The create-info is valid (VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter).
