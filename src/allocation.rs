@@ -57,7 +57,7 @@ pub(crate) mod allocation_flags {
 pub struct Allocation {
     // The fields that freeing reads come first, so that they mostly share a cache line.
     pub(crate) key: Key,
-    /// The vector of the allocator, and its use.
+    /// The number of the vector. `generation` is the use of that vector.
     pub(crate) vector: u32,
     pub(crate) generation: u32,
     /// The number of the allocator.

@@ -77,7 +77,7 @@ impl From<&vk::MemoryRequirements> for Requirements {
     }
 }
 
-/// The resource that memory is dedicated to.
+/// A buffer or an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BufferOrImage {
     Buffer(vk::Buffer),
@@ -131,7 +131,8 @@ impl Device {
         let mut memory = vk::PhysicalDeviceMemoryProperties::default();
         // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceMemoryProperties-physicalDevice-parameter).
         unsafe { (functions.get_physical_device_memory_properties)(physical_device, &mut memory) };
-        // An invalid heap index would be out of range in every later use, so such types are removed.
+        // An invalid heap index would be out of range in every later use, so it is replaced by that of the last heap.
+        // Without heaps there are no memory types.
         memory.memory_heap_count = memory.memory_heap_count.min(narrow(memory.memory_heaps.len()));
         match memory.memory_heap_count.checked_sub(1) {
             None => memory.memory_type_count = 0,

@@ -45,13 +45,13 @@ impl MemoryAllocateNext {
     ///
     /// # Safety
     /// 1. The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext).
-    /// 2. It stays where it is, unchanged by any thread, until the call that it is given to returns, or until the pool
-    ///    that it is given to is destroyed: whichever thread has the pool grow reads it.
-    /// 3. An import is of the size and the memory type of the allocation
-    ///    (VUID-VkMemoryAllocateInfo-allocationSize-01742, -01743, -01745 and their siblings), and of no other memory
-    ///    type that the allocator might choose.
-    /// 4. A structure that `ash` 0.38 does not have stands behind `VkMemoryAllocateFlagsInfo`, not before it: flags
-    ///    behind an unknown structure are taken as they are.
+    /// 2. No thread moves or changes the chain until the call that receives it returns. For a pool, this holds until the
+    ///    pool is destroyed, because any thread that makes the pool grow reads the chain.
+    /// 3. Imported memory has the size and the memory type of the allocation
+    ///    (VUID-VkMemoryAllocateInfo-allocationSize-01742, -01743, -01745 and their siblings). So the allocator may choose
+    ///    no other memory type.
+    /// 4. Structures that `ash` 0.38 does not have come after `VkMemoryAllocateFlagsInfo`. Otherwise the allocator cannot
+    ///    merge its own flags into that structure, and passes it on unchanged.
     #[must_use]
     pub const unsafe fn new(chain: *const c_void) -> Self {
         Self(chain)

@@ -120,7 +120,8 @@ pub enum AllocationError {
         alignment: u64,
         /// Free bytes in all blocks together.
         free: u64,
-        /// The largest free range in bytes. If several are about as large, it may be too small by less than 1/64.
+        /// The largest free range in bytes. If several ranges are about as large, the value may be too small, by less
+        /// than 1/64.
         largest_free: u64,
         /// The number of blocks, including dedicated allocations that count as blocks.
         block_count: u32,

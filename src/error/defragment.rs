@@ -15,7 +15,7 @@ pub enum BeginDefragmentationError {
     /// The pool belongs to another allocator, or was destroyed.
     Foreign(ForeignHandle),
     /// Nothing can be moved in a pool with this algorithm. A [`Linear`](Algorithm::Linear) pool depends on the order of
-    /// its allocations. In a [`Buddy`](Algorithm::Buddy) pool a range only has neighbours of its own size.
+    /// its allocations. In a [`Buddy`](Algorithm::Buddy) pool, a free range only joins its neighbour of the same size.
     Algorithm {
         /// The pool's algorithm.
         algorithm: Algorithm,

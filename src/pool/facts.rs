@@ -15,7 +15,7 @@ pub(crate) struct VectorConfig {
     pub(crate) algorithm: Algorithm,
     /// Bytes of a block; of the largest block if the allocator chooses the sizes.
     pub(crate) block_size: u64,
-    /// Bytes of the first block if the allocator chooses the sizes. 0: `growth` halves the largest size.
+    /// Bytes of the first block if the allocator chooses the sizes; 0 means an eighth of `block_size`.
     pub(crate) first_block_size: u64,
     /// The program chose the size: every block has it, and nothing is dedicated.
     pub(crate) fixed_block_size: bool,

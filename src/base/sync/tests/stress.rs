@@ -150,7 +150,7 @@ fn one_thread_makes_a_segment_and_all_see_it() {
             })
             .collect();
         let results: Vec<_> = makers.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        // Before a panic here could leave the reader running for ever.
+        // Stops the reader before a panic below could leave it running for ever.
         stop.store(true, Ordering::Relaxed);
         results.into_iter().for_each(|result| result.unwrap());
         reader.join().unwrap();
