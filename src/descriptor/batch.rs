@@ -23,7 +23,8 @@ struct Run {
     binding: u32,
     element: u32,
     count: u32,
-    /// The start of its data in the array for its type. The data is contiguous: a descriptor in between ends the run.
+    /// The start of the data of this run in the array for its type. The data is contiguous, because any other
+    /// descriptor ends the run.
     data: usize,
 }
 
@@ -141,7 +142,7 @@ mod tests {
         Descriptor::AccelerationStructure(AccelerationStructureDescriptor { handle, address: None })
     }
 
-    /// Returns the content of the writes: binding, element, count.
+    /// Returns binding, element and count of each write.
     fn shown(batch: &WriteBatch) -> Vec<(u32, u32, u32)> {
         batch.show(vk::DescriptorSet::null(), |writes| {
             writes

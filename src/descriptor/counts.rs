@@ -1,4 +1,4 @@
-//! The number of descriptors of each type: the need of a set, or the remainder of a pool.
+//! The number of descriptors of each type: required by a set, or left in a pool.
 
 use std::fmt;
 
@@ -115,7 +115,7 @@ impl DescriptorKind {
     }
 }
 
-/// The length of the array: a number that the processor compares in a few instructions.
+/// The length of the array, a power of two so that a few vector instructions compare all counts.
 const SLOTS: usize = 16;
 /// The slot for the number of inline uniform block bindings, which pools count in addition to their bytes.
 const INLINE_BINDINGS: usize = 14;
@@ -265,7 +265,7 @@ impl Counts for DescriptorCounts {
         self.fits(room)
     }
 
-    /// Does not saturate: the engine checked that the counts fit.
+    /// Subtracts without saturation: the engine has checked that the counts fit.
     #[inline]
     fn take(&mut self, counts: &Self) {
         for (have, take) in self.slots.iter_mut().zip(&counts.slots) {

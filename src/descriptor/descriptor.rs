@@ -1,4 +1,4 @@
-//! One descriptor, for writing into a set, or as bytes into a descriptor buffer.
+//! One descriptor: written into a set, or as bytes into a descriptor buffer.
 
 use std::error::Error;
 use std::fmt;
@@ -38,8 +38,8 @@ impl BufferDescriptor {
         Self { buffer, offset, range, address: None }
     }
 
-    /// Adds the address of the range, given the address of the buffer's first byte (`vkGetBufferDeviceAddress`). No
-    /// address if the sum overflows.
+    /// Adds the address of the range, given the address of the buffer's first byte (`vkGetBufferDeviceAddress`). Sets
+    /// no address if the sum overflows.
     #[must_use]
     pub const fn with_buffer_address(mut self, buffer: vk::DeviceAddress) -> Self {
         self.address = buffer.checked_add(self.offset);
@@ -75,7 +75,7 @@ pub struct TexelBufferDescriptor {
 }
 
 impl TexelBufferDescriptor {
-    /// Creates a view without an address, for sets.
+    /// Creates a texel buffer without an address, for sets.
     #[must_use]
     pub const fn new(view: vk::BufferView) -> Self {
         Self { view, address: None, range: 0, format: vk::Format::UNDEFINED }
@@ -179,7 +179,7 @@ pub enum Descriptor {
     AccelerationStructure(AccelerationStructureDescriptor),
 }
 
-/// The data of a write into a set, by value: one of the arrays of `VkWriteDescriptorSet` points to it.
+/// The data of a write into a set, by value. One of the pointers of `VkWriteDescriptorSet` refers to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DescriptorWrite {
     Image(vk::DescriptorImageInfo),
@@ -359,7 +359,7 @@ fn pointer<T>(value: &T, is_null: bool) -> *const T {
     if is_null { ptr::null() } else { value }
 }
 
-/// Returns true for an address of zero, which the functions below return for the null descriptor.
+/// Returns true for an address of zero, which stands for the null descriptor.
 fn is_no_address(address: &vk::DescriptorAddressInfoEXT<'_>) -> bool {
     address.address == 0
 }

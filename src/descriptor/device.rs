@@ -41,7 +41,7 @@ pub struct DescriptorDeviceCreateInfo {
     pub model: BindingModel,
     /// Driver faults to work around; `None` for the known faults of the driver.
     pub quirks: Option<DescriptorQuirks>,
-    /// Functions that the program gives; the others are looked up.
+    /// Functions that the program provides. The library looks up the others.
     pub functions: VulkanFunctions,
 }
 
@@ -269,7 +269,7 @@ impl DescriptorDevice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorDeviceError {
-    /// A function was neither given nor found: the handles do not belong together, or a feature is not enabled.
+    /// A function was neither provided nor found: the handles do not belong together, or a feature is not enabled.
     Missing(MissingFunction),
     /// [`BindingModel::Buffer`] without [`DescriptorFeatures::DESCRIPTOR_BUFFER`].
     NoDescriptorBuffer,

@@ -13,7 +13,7 @@ pub(super) enum What {
     Created { nanoseconds: u64 },
     /// The driver failed to create the pool.
     Refused(CreateDescriptorPoolError),
-    /// The driver failed to allocate a set, although the pool should have had one.
+    /// The driver failed to allocate a set, although the counted capacity of the pool was sufficient.
     Exhausted(DriverError),
     /// The pool was destroyed.
     Destroyed,
@@ -28,7 +28,7 @@ pub(super) struct PoolEvent {
 }
 
 thread_local! {
-    /// The events of this thread under a lock.
+    /// The events that this thread collects while it holds a lock; `None` if it emits them at once.
     static KEPT: RefCell<Option<Vec<PoolEvent>>> = const { RefCell::new(None) };
 }
 

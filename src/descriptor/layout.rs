@@ -103,7 +103,7 @@ impl SetLayout {
     /// Describes `layout` by its create-info.
     ///
     /// Reads `VkDescriptorSetLayoutBindingFlagsCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT` in the chain, and
-    /// ignores other structures, which do not affect the need for pools.
+    /// ignores other structures, which do not affect the requirements on pools.
     ///
     /// # Errors
     /// [`SetLayoutError`] for vendor descriptor types.
@@ -337,7 +337,7 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(first, index(count)) }
 }
 
-/// The layout cannot be counted.
+/// The library cannot describe the layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SetLayoutError {

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use ash::vk;
 
-/// The way in which shaders access descriptors. There is one for each device, because bound sets and descriptor buffers
-/// invalidate each other.
+/// The way in which shaders access descriptors. A device has one model, because binding sets invalidates descriptor
+/// buffers and vice versa.
 ///
 /// ```
 /// use ash::vk::DriverId;
@@ -69,7 +69,7 @@ const TABLE: [Known; 8] = [
     known(vk::DriverId::INTEL_OPEN_SOURCE_MESA, ALL, BindingModel::Sets),
     // Faults: doitsujin/dxvk#5497.
     known(vk::DriverId::INTEL_PROPRIETARY_WINDOWS, ALL, BindingModel::Sets),
-    // The CPU reads descriptors either way: doitsujin/dxvk#4964.
+    // A CPU driver, which reads descriptors from memory in both models: doitsujin/dxvk#4964.
     known(vk::DriverId::MESA_LLVMPIPE, ALL, BindingModel::Buffer),
 ];
 

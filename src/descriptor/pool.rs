@@ -43,7 +43,7 @@ pub(crate) struct DescriptorPool {
 }
 
 impl DescriptorPool {
-    /// Creates a pool. On failure, nothing remains counted.
+    /// Creates a pool. On failure, the device's count of update-after-bind descriptors is unchanged.
     pub(crate) fn create(
         device: &DescriptorDevice,
         info: &DescriptorPoolInfo<'_>,
@@ -157,12 +157,12 @@ impl DescriptorPool {
         self.handle
     }
 
-    /// The number of sets that it was created for.
+    /// Returns the number of sets that the pool was created for.
     pub(crate) fn max_sets(&self) -> u32 {
         self.max_sets
     }
 
-    /// The descriptors that it was created for: the request, rounded up if Vulkan requires it.
+    /// Returns the counts that the pool was created for: the request, rounded up if Vulkan requires it.
     pub(crate) fn counts(&self) -> &DescriptorCounts {
         &self.counts
     }
@@ -179,7 +179,7 @@ impl DescriptorPool {
     }
 }
 
-/// Returns true if the error says that the pool is full.
+/// Returns true if the error means that the pool is full.
 pub(super) fn is_exhausted(error: DriverError) -> bool {
     matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
@@ -213,7 +213,7 @@ fn holdable(mut counts: DescriptorCounts) -> DescriptorCounts {
     if over != 0 {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::InlineUniformBlock, 4 - over));
     }
-    // A layout without descriptors has sets too, and until 2024 Vulkan required at least one size for each pool.
+    // A layout without descriptors also has sets, and until 2024 Vulkan required at least one size for each pool.
     if counts.iter().next().is_none() {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::Sampler, 1));
     }

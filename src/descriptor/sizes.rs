@@ -53,7 +53,7 @@ impl DescriptorSizes {
         (bytes != 0).then(|| bytes.into())
     }
 
-    /// Returns the size of a mutable descriptor that takes these types: that of the largest. `None` if one of them has
+    /// Returns the size of a mutable descriptor of these types: the maximum of their sizes. `None` if one of them has
     /// no size, or the list is empty.
     #[must_use]
     pub fn largest(&self, kinds: &[DescriptorKind]) -> Option<u64> {

@@ -1,9 +1,9 @@
 //! The staged descriptors of one set, and the result of its last commit.
 //!
 //! Invariants, asserted by `validate`:
-//! - A1: `missing` is the number of elements of the layout that are not in `staged`; both are empty before anything is
-//!   staged.
-//! - A2: `made` was created from `words_made` (or `bytes_made`), which were all staged data at that commit.
+//! - A1: `missing` is the number of elements of the layout that are not in `staged`. Before the first staging,
+//!   `missing` is 0 and `staged` is empty.
+//! - A2: `made` was created from `words_made` (or `bytes_made`), a copy of all staged data at that commit.
 //! - A3: in a descriptor buffer, the bytes of an element are up to date in `bytes` unless it is in `dirty`.
 
 use ash::vk::{self, Handle};
@@ -32,7 +32,7 @@ pub(super) enum Made {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Given {
     Set(vk::DescriptorSet),
-    /// At this offset of a descriptor buffer that is bound for these usages.
+    /// The set is at this offset of a descriptor buffer that is bound for these usages.
     Bytes {
         address: vk::DeviceAddress,
         usage: vk::BufferUsageFlags,
@@ -51,7 +51,7 @@ pub(super) struct Area {
     /// For sets and push descriptors.
     pub(super) words: Vec<u64>,
     words_made: Vec<u64>,
-    /// The types of mutable descriptors, indexed by element; empty for layouts without.
+    /// The types of mutable descriptors, indexed by element; empty if the layout has none.
     pub(super) kinds: Vec<DescriptorKind>,
     /// For descriptor buffers, indexed by element.
     pub(super) descriptors: Vec<Descriptor>,
@@ -84,7 +84,7 @@ fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
 }
 
 impl Area {
-    /// Clears everything for another layout.
+    /// Clears the area for a set of another layout.
     pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
         self.ready = false;
         self.missing = 0;

@@ -58,7 +58,7 @@ impl<A: AllocatorRef> Binder<A> {
                 fresh |= 1 << set;
             }
         }
-        // A page is bound beside program buffers; and some devices need one for push descriptors.
+        // Program buffers are bound together with a page. Some devices also need a page for push descriptors.
         let push_usage = vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT;
         let pushes = stale & push != 0 && usage.contains(push_usage);
         let needs_page = bound.page == vk::Buffer::null() && (pushes || next != *bound);

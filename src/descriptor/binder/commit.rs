@@ -35,8 +35,8 @@ impl<A: AllocatorRef> Binder<A> {
     /// Binds the stale sets of a bind point. Call it right before a draw or a dispatch.
     ///
     /// Does nothing if nothing is stale. Otherwise it creates and binds every staged set that differs from the bound
-    /// one. A set that was staged again with the same content is bound again without a new one. The binder neither
-    /// writes nor binds sets or descriptors that were never staged, and shaders must not use them (see
+    /// one. A set that only has to be bound again, for example with a new dynamic offset, is not created again. The
+    /// binder neither writes nor binds sets or descriptors that were never staged, and shaders must not use them (see
     /// [`first_unstaged`](Self::first_unstaged)).
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl<A: AllocatorRef> Binder<A> {
     /// 2. The staged objects are live and fit their bindings according to Vulkan
     ///    (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493, VUID-VkDescriptorGetInfoEXT-type-parameter), and stay
     ///    live until the device is done with the recording. So do the pipeline layout and its set layouts.
-    /// 3. Since then, no other code has bound sets or descriptor buffers at this bind point in the command buffer, or
-    ///    `begin` was called after that.
+    /// 3. Since the last `begin`, no other code has bound sets or descriptor buffers at this bind point in the command
+    ///    buffer.
     ///
     /// # Complexity
     /// O(descriptors of stale sets). Takes no lock, and allocates no host memory once an earlier commit was as large.

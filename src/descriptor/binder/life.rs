@@ -17,8 +17,8 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Safety
     /// 1. The allocator belongs to the same device.
     /// 2. Only recordings whose ticket is passed to the next [`flush`](Self::flush) use the results of commits. A clock
-    ///    that is passed to the binder reports a ticket as done only if the device is done with its recording, or never
-    ///    gets it.
+    ///    that is passed to the binder reports a ticket as done only if the device is done with its recording, or will
+    ///    never receive it.
     pub unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,

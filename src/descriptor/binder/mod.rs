@@ -105,10 +105,10 @@ impl Default for BinderCreateInfo<'_> {
 /// dispatch. It is made for one recording thread: [`Send`], not [`Sync`], no lock.
 ///
 /// ```text
-///   stage(set, binding, ..)      values are noted; nothing is called
+///   stage(set, binding, ..)      values are stored; no driver call
 ///   commit(commands, point)      of each set that is stale:
 ///       push descriptors         are pushed                                      vkCmdPushDescriptorSet[WithTemplate]
-///       sets                     one for the recording is made, written, bound   vkUpdateDescriptorSetWithTemplate, vkCmdBindDescriptorSets
+///       sets                     a new set is allocated, written, and bound      vkUpdateDescriptorSetWithTemplate, vkCmdBindDescriptorSets
 ///       descriptor buffers       bytes are copied into the bound page            vkGetDescriptorEXT, vkCmdSetDescriptorBufferOffsetsEXT
 /// ```
 ///
@@ -116,7 +116,7 @@ impl Default for BinderCreateInfo<'_> {
 /// descriptors of buffers have addresses.
 ///
 /// - **A commit with nothing stale does nothing.** A set is stale if its staged content differs from the bound content.
-///   Only stale sets are created anew, and one call binds consecutive ones. Staging the same descriptors again creates
+///   Only stale sets are created again, and one call binds consecutive ones. Staging the same descriptors again creates
 ///   nothing.
 /// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two
 ///   draws does not affect the draws.
@@ -259,8 +259,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Begins a command buffer, or continues one after other code has bound sets in it. Nothing counts as bound. Staged
-    /// descriptors stay staged, and the next commit creates and binds them anew.
+    /// Begins a command buffer, or continues one after other code has bound sets in it. The binder treats all sets as
+    /// unbound. Staged descriptors stay staged, and the next commit creates and binds their sets again.
     ///
     /// # Complexity
     /// O(staged sets).

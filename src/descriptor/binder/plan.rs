@@ -1,5 +1,5 @@
-//! The properties of a set layout that the binder needs: the staging position of each descriptor, and how it is
-//! written.
+//! The properties of a set layout that the binder needs: the staging position of each descriptor, and its form for the
+//! driver.
 //!
 //! ```text
 //!   elements   one for each descriptor, and one for each inline uniform block          bits of masks
@@ -105,8 +105,8 @@ fn words_of(kind: DescriptorKind) -> usize {
         _ => 3,
     }
 }
-/// True if the staged words of images have the stride of a `VkDescriptorImageInfo` array. A template takes the stride
-/// as a parameter, but a write does not.
+/// True if the staged words of images have the stride of a `VkDescriptorImageInfo` array. Writes require this stride; a
+/// template takes any stride as a parameter.
 pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
 // The size is 20 if 8-byte integers have an alignment of 4, as on 32-bit x86 Unix.
 const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
@@ -282,7 +282,7 @@ impl SetPlan {
         self.bindings.get(at)
     }
 
-    /// Returns true if the set needs no staging but shaders may use it: all its samplers are immutable.
+    /// Returns true if the set must be bound without staging: it contains only immutable samplers.
     pub(super) fn is_staged_by_itself(&self) -> bool {
         self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
     }

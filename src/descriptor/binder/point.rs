@@ -13,7 +13,7 @@ use super::mask::{bits, lowest};
 #[derive(Debug, Default)]
 pub(super) struct Point {
     pub(super) layout: Option<PipelineLayoutInfo>,
-    /// One for each set of the layout, plus those left over from larger layouts.
+    /// One for each set of the layout, plus unused areas of earlier layouts with more sets.
     pub(super) areas: Vec<Area>,
     /// Sets with staged content.
     pub(super) staged: u32,
@@ -80,7 +80,7 @@ impl Point {
         self.layout = Some(new.clone());
     }
 
-    /// Clears the bound state. Staged content is created anew by the next commit.
+    /// Clears the bound state. The next commit creates all staged sets again.
     pub(super) fn begin(&mut self) {
         self.rebind = self.staged;
         self.changed = self.staged & !self.given;
@@ -107,7 +107,7 @@ impl Point {
     #[inline]
     pub(super) fn touch(&mut self, set: usize) {
         let bit = 1 << set;
-        // The program's own set must be replaced once descriptors are staged.
+        // Staged descriptors replace the program's own set, so the set must be bound again.
         let mask = if self.given & bit == 0 { 0 } else { bit };
         self.given &= !bit;
         self.rebind |= mask | (bit & !self.staged);

@@ -16,7 +16,7 @@ pub(super) enum Source<A: AllocatorRef> {
     Pages(Box<UploadArena<A>>),
 }
 
-/// Returns the usages of pages. Push descriptors are in pages if the device requires it.
+/// Returns the usages of pages. They include push descriptors if the device requires a buffer for these.
 pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
     let push = DescriptorFeatures::PUSH_DESCRIPTOR | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS;
     let needs_buffer = device.driver().facts.buffer.bufferless_push_descriptors == vk::FALSE;
@@ -91,7 +91,7 @@ impl<A: AllocatorRef> Source<A> {
     }
 
     /// # Safety
-    /// The device no longer uses anything of it.
+    /// The device no longer uses any set or page of this source.
     pub(super) unsafe fn destroy(self) {
         match self {
             // SAFETY: the caller's promise: the device no longer uses any of it.

@@ -75,7 +75,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// work for descriptors that were staged again unchanged.
     ///
     /// # Errors
-    /// [`StageError`]. Nothing was changed, even if all descriptors but one fit.
+    /// [`StageError`]. Nothing was changed, even if only one of the descriptors is invalid.
     ///
     /// # Complexity
     /// O(descriptors).
@@ -225,7 +225,7 @@ impl<A: AllocatorRef> Binder<A> {
     }
 
     /// Variant of [`stage_set`](Self::stage_set) for descriptor buffers. The set is at `offset` of a buffer of the
-    /// program, for example a heap's ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), at
+    /// program, for example of a heap ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), at
     /// offset 0). Only address and usage of `buffer` are read. It is bound beside the descriptor page, together with
     /// the others that were staged since [`begin`](Self::begin). A buffer that is first staged later in a command
     /// buffer costs as much as another page.

@@ -52,8 +52,8 @@ pub(super) fn for_writes(
     }
 }
 
-/// Returns a pointer to the words of a descriptor. It is valid for all following words too, because a write of several
-/// descriptors reads them.
+/// Returns a pointer to the words of a descriptor. It is valid for all later words of the area too, because a write of
+/// several descriptors reads them.
 fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
     let at = binding.first_word + index(element) * binding.stride;
     area.words.get(at..).map_or(std::ptr::null(), <[u64]>::as_ptr)
@@ -98,7 +98,7 @@ fn write<'a>(
     (write, count)
 }
 
-/// Adds acceleration structures to a write. They are in its chain.
+/// Adds acceleration structures to a write, as a structure in its chain.
 fn structures(
     write: vk::WriteDescriptorSet<'_>,
     binding: &BindingPlan,

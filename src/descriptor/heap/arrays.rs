@@ -15,11 +15,11 @@ use super::error::HeapWriteError;
 use super::limits::{self, HeapShape};
 use crate::base::cast::narrow;
 
-/// Defines the getters of every store that has `arrays`, and a [`HeapLayout`] in its current parts at `$layout`.
+/// Defines the getters of a store that has a field `arrays`, and a [`HeapLayout`] at `$layout` of its current parts.
 macro_rules! layout_getters {
     ($($layout:ident).+) => {
-        /// Returns the layout, for pipelines. It is compatible with any identically created layout. It stays, unless
-        /// the heap grows with [`HeapGrowth::ChangeLayout`](crate::descriptor::HeapGrowth::ChangeLayout).
+        /// Returns the layout, for pipelines. It is compatible with any identically created layout. It stays the same,
+        /// unless the heap grows with [`HeapGrowth::ChangeLayout`](crate::descriptor::HeapGrowth::ChangeLayout).
         #[must_use]
         pub fn layout(&self) -> ash::vk::DescriptorSetLayout {
             self.current.with(|parts, _| parts.$($layout).+.of_sets().handle())
@@ -51,7 +51,7 @@ pub(super) enum Purpose {
     Buffer,
 }
 
-/// The parameters of a heap's layouts: one layout for all sizes, or one for each.
+/// The parameters of a heap's layouts: one layout for all sizes, or one layout for each size.
 #[derive(Debug)]
 pub(super) struct Arrays {
     types: Box<[DescriptorKind]>,

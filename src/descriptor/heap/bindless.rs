@@ -123,8 +123,8 @@ impl BindlessHeapCreateInfo<'_> {
     }
 }
 
-/// The bind target of [`BindlessHeap::cmd_bind`]: the first heap is bound as set `first_set`, the next as the one after
-/// it.
+/// The bind target of [`BindlessHeap::cmd_bind`]. The first heap is bound as set `first_set`, the next heap as set
+/// `first_set + 1`, and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HeapPlace {
     /// The bind point: graphics, compute or ray tracing.
@@ -256,8 +256,8 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// Returns the layout, for pipeline layouts. Null for Vulkan's own heaps. It stays, unless the heap grows with
-    /// [`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout): then compare it after each allocation.
+    /// Returns the layout, for pipeline layouts. Null for Vulkan's own heaps. It stays the same, unless the heap grows
+    /// with [`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout): then compare it after each allocation.
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.set_layout().map_or(vk::DescriptorSetLayout::null(), |layout| layout.handle())
@@ -308,8 +308,8 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// Makes writes visible to the recordings of a frame. Returns the number of written descriptors: 0 if writes are
-    /// visible at once. Call it once per frame, after its writes and before recording anything that binds the heap.
+    /// Makes writes visible to the recordings of a frame. Returns the number of descriptors that it wrote: 0 if writes
+    /// are visible at once. Call it once per frame, after its writes and before recording anything that binds the heap.
     /// `frame` is a running count or the number of the frame's slot.
     ///
     /// # Safety

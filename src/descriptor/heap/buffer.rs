@@ -167,7 +167,7 @@ impl Plan {
     }
 }
 
-/// Returns the usages of a buffer for such a set of this size, if the device allows it.
+/// Returns the usages of a buffer for a set of this size, if the device allows it.
 fn usage_of(
     device: &DescriptorDevice,
     arrays: &Arrays,
@@ -315,7 +315,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         unsafe { first.device.driver().cmd_bind_buffers(commands, &infos[..stores.len()]) };
     }
 
-    /// Places set number `set` of the layout in this heap, which is number `buffer` of the bound ones.
+    /// Selects this heap for set number `set` of the layout. The heap is number `buffer` of the bound buffers.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout`
@@ -438,7 +438,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         })
     }
 
-    /// One driver call for each descriptor: the driver has no call for several.
+    /// Makes one driver call for each descriptor: the driver has no call for several.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,

@@ -39,8 +39,8 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// shaders already see the default.
 ///
 /// Transient slots ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) return to the default when they
-/// are collected. Frames that were updated before that reference them, used or not: destroy their objects only after
-/// those frames are done too.
+/// are collected. The copies of frames that were updated earlier still contain their descriptors, used or not. Destroy
+/// the objects only after those frames are done as well.
 ///
 /// Shaders declare one array for each type, with exactly the heap's size:
 /// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and
@@ -111,7 +111,7 @@ struct Content {
     defaults: Box<[Descriptor]>,
     /// Indexed by binding, then by slot.
     descriptors: Vec<Descriptor>,
-    /// The same; one bit for each copy that is not up to date.
+    /// Indexed like `descriptors`: one bit for each copy that is not up to date.
     stale: Vec<u32>,
     /// Indexed by copy.
     lists: Vec<Vec<ArraySlot>>,
@@ -126,7 +126,7 @@ fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, T
 }
 
 impl Content {
-    /// All slots hold their defaults, which are not in any copy yet.
+    /// Creates a content in which all slots hold their defaults. No copy is up to date.
     fn new(slots: u32, defaults: &[Descriptor], copies: u32) -> Result<Self, TryReserveError> {
         let count = index(slots).saturating_mul(defaults.len());
         let places = || {
@@ -234,7 +234,7 @@ impl ClassicStore {
         (copies, defaults): (u32, &[Descriptor]),
         slots: u32,
     ) -> Result<Copies, CreateHeapError> {
-        // After the limits have been checked.
+        // The limits were checked before, so they bound the host memory.
         let Ok(content) = Content::new(slots, defaults, copies) else {
             // SAFETY: the layout belongs to this device, and nothing was created from it.
             unsafe { layout.release(device) };

@@ -82,11 +82,11 @@ pub enum HeapArrays {
 /// The effect of growth on a heap's layout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HeapGrowth {
-    /// The layout stays, so pipelines stay valid. Stores that cannot grow this way have all slots from the start: sets
-    /// and descriptor buffers with several arrays, and a set for each frame.
+    /// The layout stays the same, so pipelines stay valid. Stores that cannot grow this way have all slots from the
+    /// start: sets and descriptor buffers with several arrays, and a set for each frame.
     #[default]
     KeepLayout,
-    /// Every heap grows. If its layout cannot stay, it changes: the program compares the result of `layout` with the
+    /// Every heap can grow, and its layout changes if necessary. The program compares the result of `layout` with the
     /// layout of its pipelines, and recreates them if it differs.
     ChangeLayout,
 }
@@ -102,14 +102,14 @@ pub enum HeapGrowth {
 pub struct HeapCreateInfo<'a> {
     /// Samplers, or everything else.
     pub kind: HeapKind,
-    /// The number of slots, including those for frames; not zero. 32,768 by default, and 1,024 for samplers.
+    /// The number of slots, including transient ones; not zero. 32,768 by default, and 1,024 for samplers.
     pub slots: u32,
     /// The maximum number of slots, to which a full heap grows: see [growing](super::DescriptorHeap#growing). At most
     /// [`slots`](Self::slots), or 0 (the default), means that it does not grow.
     pub max_slots: u32,
-    /// Specifies if the layout may change when the heap grows. It stays by default.
+    /// Specifies if the layout may change when the heap grows. By default, it may not.
     pub growth: HeapGrowth,
-    /// The number of slots at the upper end of [`slots`](Self::slots) that are for frames: see
+    /// The number of transient slots, at the upper end of [`slots`](Self::slots): see
     /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). Zero by default.
     pub transient: u32,
     /// The types of descriptors; empty means [`HeapKind::default_types`].
@@ -182,14 +182,14 @@ pub(super) fn check_types(kind: HeapKind, types: &[DescriptorKind]) -> Result<()
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateHeapError {
-    /// The number of slots is zero, or smaller than the number for frames.
+    /// The number of slots is zero, or smaller than the number of transient slots.
     Slots {
         /// The number of slots.
         slots: u32,
-        /// The number of slots for frames.
+        /// The number of transient slots.
         transient: u32,
     },
-    /// The block of a heap in host memory has no slots, or more than the heap may have.
+    /// The blocks of a heap in host memory would have no slots, or more than the maximum of the heap.
     Block {
         /// The requested slots per block. They are rounded up to a power of two.
         block: u32,
@@ -227,7 +227,7 @@ pub enum CreateHeapError {
         /// The type.
         kind: DescriptorKind,
     },
-    /// The store needs a default for each type, and this one has none.
+    /// The store needs a default for each type, and this type has none.
     NoDefault {
         /// The type.
         kind: DescriptorKind,

@@ -55,8 +55,8 @@ impl<P> Current<P> {
     }
 
     /// Grows the parts to `slots`: calls `make`, and `copy` for the content of the existing slots. No other thread uses
-    /// the parts while they are copied. Does nothing if there are enough slots already; their number never decreases,
-    /// because the heap has allocated them.
+    /// the parts while they are copied. Does nothing if there are enough slots already. The number of slots never
+    /// decreases, because the heap has allocated them.
     pub(super) fn grow(
         &self,
         slots: u32,

@@ -16,15 +16,15 @@ use crate::error::MemoryError;
 pub enum HeapError {
     /// The requested number of slots is zero.
     ZeroCount,
-    /// The heap can never have this many consecutive slots. Request fewer at once, or raise the heap's limit.
+    /// The heap can never have this many consecutive slots. Request fewer slots, or raise the heap's limit.
     TooMany {
         /// The requested number of slots.
         asked: u32,
         /// The maximum number of consecutive slots.
         most: u32,
     },
-    /// There is no free range of this size. If `free` is sufficient, the heap is fragmented; if `retiring` is, collect
-    /// once the GPU is done.
+    /// There is no free range of this size. If `free` is sufficient, the heap is fragmented. If `retiring` is
+    /// sufficient, collect once the GPU is done.
     Full {
         /// The requested number of slots.
         asked: u32,

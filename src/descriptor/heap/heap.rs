@@ -1,4 +1,4 @@
-//! The heap: it allocates slots, and a store holds their content.
+//! The heap allocates slots; a store holds their content.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
@@ -45,8 +45,8 @@ pub(super) fn next_id() -> u32 {
 /// ([`HeapError::NotGrown`]).
 ///
 /// From then on the heap binds the larger store. Command buffers that bound the smaller store continue to use it: they
-/// see neither new slots nor later writes. So allocate and write before you bind, and re-record command buffers that
-/// are submitted several times; [`HeapStatistics::growths`] shows that this is necessary. The old store lives until
+/// see neither new slots nor later writes. So allocate and write before you bind. Record command buffers that are
+/// submitted several times again when [`HeapStatistics::growths`] changes. The old store lives until
 /// [`retire_outgrown`](Self::retire_outgrown) assigns a ticket and [`collect`](Self::collect) finds it done.
 /// Descriptors that commands write on the GPU are copied if those commands have completed.
 ///
@@ -63,7 +63,7 @@ pub(super) fn next_id() -> u32 {
 ///   The old layout lives as long as the old store.
 /// - Do not allocate while another thread is between reading the layout and binding the heap. Transient slots
 ///   ([`allocate_transient`](Self::allocate_transient)) never make a heap grow.
-/// - Flush a set for each frame once more, because the larger one is still empty.
+/// - With a set for each frame, flush again before binding, because the larger set is still empty.
 ///
 /// To grow several types with stable pipelines on every device with descriptor indexing, use one heap for each type.
 ///
@@ -141,8 +141,8 @@ impl<S: HeapStore> DescriptorHeap<S> {
     /// Allocates `count` consecutive slots. Their content is arbitrary.
     ///
     /// # Errors
-    /// [`HeapError`]: zero slots, or no free range of this size. The latter reports if waiting for the GPU or less
-    /// fragmentation can help.
+    /// [`HeapError`]: zero slots, or no free range of this size. [`HeapError::Full`] reports if waiting for the GPU or
+    /// less fragmentation can help.
     ///
     /// # Complexity
     /// O(1); O(slots) if the heap [grows](Self#growing). Other threads allocate, free and look up meanwhile; their
@@ -176,7 +176,7 @@ impl<S: HeapStore> DescriptorHeap<S> {
         slots.allocate(count)
     }
 
-    /// Allocates slots for one recording from the part for frames
+    /// Allocates slots for one recording from the transient part
     /// ([`HeapCreateInfo::transient`](super::HeapCreateInfo::transient)).
     ///
     /// [`collect`](Self::collect) frees them once the ticket is done; nothing else does. The part is a ring, so lasting
@@ -392,7 +392,7 @@ impl<S: HeapStore> DescriptorHeap<S> {
         count
     }
 
-    /// Adds a range for the next [`Self::retire_dropped`].
+    /// Adds a dropped range, for the next [`Self::retire_dropped`].
     pub(super) fn note_dropped(&self, range: DescriptorRange) {
         self.dropped.lock().push(range);
     }
@@ -426,14 +426,14 @@ impl<S: HeapStore> DescriptorHeap<S> {
         Ok(())
     }
 
-    /// Assigns the ticket to all stores that the heap has [outgrown](Self#growing). The first
-    /// [`collect`](Self::collect) after the ticket is done destroys them. Returns their number. Call it once per frame,
-    /// with the ticket of the frame's last recording. A heap that does not grow does not need it.
+    /// Assigns the ticket to all stores that the heap has [outgrown](Self#growing). Returns their number. The first
+    /// [`collect`](Self::collect) after the ticket is done destroys them. Call it once per frame, with the ticket of the
+    /// frame's last recording. A heap that does not grow does not need it.
     ///
     /// # Safety
-    /// No recording after the ticket's binds a store from before the growth. Once the ticket is done, no command buffer
-    /// that does so is pending or is submitted again. For a [`NativeStore`](super::NativeStore), those command buffers
-    /// are reset or freed by then.
+    /// No later recording than that of the ticket binds an outgrown store. Once the ticket is done, no command buffer
+    /// that binds one is pending or is submitted again. For a [`NativeStore`](super::NativeStore), those command
+    /// buffers are reset or freed by then.
     pub unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
         // SAFETY: the caller promises that nothing uses the store once the ticket is done.
         unsafe { self.store.retire_outgrown(ticket) }

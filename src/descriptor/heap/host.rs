@@ -110,7 +110,7 @@ struct Live {
 #[derive(Debug)]
 struct Shelves {
     growth: Growth,
-    /// The slot numbers of each block: one region with the maximum number of slots.
+    /// Allocates the slot numbers of blocks, from one region with the maximum number of slots.
     names: Mutex<Buddy>,
     format: Format,
 }
@@ -175,7 +175,7 @@ impl Backing<Buddy> for Shelves {
         Ok(shelf.first + narrow_slots(span.offset))
     }
 
-    /// The free slot numbers may be fragmented.
+    /// Destroying empty blocks frees their slot numbers.
     fn is_shortage(&self, error: &Short) -> bool {
         matches!(error, Short::Names)
     }

@@ -50,7 +50,7 @@ fn is_resource(kind: DescriptorKind) -> bool {
     !matches!(kind, DescriptorKind::Sampler | DescriptorKind::AccelerationStructure)
 }
 
-/// Compares with the limits of update-after-bind sets, or with those of other sets.
+/// Checks the limits of update-after-bind sets if `after_bind`, otherwise those of other sets.
 pub(super) fn check(
     device: &DescriptorDevice,
     wanted: &HeapShape<'_>,
@@ -59,7 +59,7 @@ pub(super) fn check(
     let limits = if after_bind { of_update_after_bind(device) } else { of_other_sets(device) };
     for Limit { name, allowed, counts } in limits {
         let arrays = wanted.types.iter().filter(|&&kind| counts(kind)).count();
-        // A mutable descriptor counts once for each limit.
+        // A mutable descriptor counts once towards each limit of its types.
         let arrays: u64 =
             if wanted.is_one { u64::from(arrays != 0) } else { crate::base::cast::widen(arrays) };
         let asked = arrays * u64::from(wanted.slots);

@@ -17,20 +17,20 @@ pub enum MappingSource {
     HeapWithConstantOffset(ffi::DescriptorMappingSourceConstantOffsetEXT),
     /// A heap, at an index from push data.
     HeapWithPushIndex(ffi::DescriptorMappingSourcePushIndexEXT),
-    /// A heap, at an index from memory, whose address is in push data.
+    /// A heap, at an index that is read from memory. The address of that memory is in push data.
     HeapWithIndirectIndex(ffi::DescriptorMappingSourceIndirectIndexEXT),
     /// The same, with one index for each element of an array.
     HeapWithIndirectIndexArray(ffi::DescriptorMappingSourceIndirectIndexArrayEXT),
-    /// A uniform buffer in the bytes of the resource heap.
+    /// A uniform buffer whose content is in the resource heap itself.
     ResourceHeapData(ffi::DescriptorMappingSourceHeapDataEXT),
     /// A uniform buffer in push data, from this offset on.
     PushData(u32),
     /// A buffer whose address is in push data, at this offset.
     PushAddress(u32),
-    /// A buffer whose address is in memory, whose address is in push data.
+    /// A buffer whose address is read from memory. The address of that memory is in push data.
     IndirectAddress(ffi::DescriptorMappingSourceIndirectAddressEXT),
     /// A heap, at an index from the shader's record in a shader binding table. This source and the two below are for
-    /// ray tracing pipelines. The simulated driver has none: it validates these sources, but nothing has run with them.
+    /// ray tracing pipelines. The simulated driver does not run these pipelines: it only validates the sources.
     HeapWithShaderRecordIndex(ffi::DescriptorMappingSourceShaderRecordIndexEXT),
     /// A uniform buffer in the shader's record, from this offset on.
     ShaderRecordData(u32),

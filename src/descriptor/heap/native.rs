@@ -533,7 +533,7 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
         unsafe { self.put::<1>(&[(index, kind, self.prepare(source)?)]) }
     }
 
-    /// One driver call for eight descriptors. If the driver fails, those of earlier calls stay written.
+    /// Makes one driver call for up to eight descriptors. If the driver fails, those of earlier calls stay written.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
@@ -544,7 +544,7 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     }
 }
 
-/// The address data of a descriptor without a create-info.
+/// Addresses of descriptors that need no create-info.
 impl Descriptor {
     fn address_info(&self) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
         match *self {

@@ -13,7 +13,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The ways for an [`OwnedRange`] to hold its heap: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
+/// A reference to the heap of an [`OwnedRange`]: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
 ///
 /// ```
 /// use sublet::descriptor::{HeapRef, OwnedRange};
@@ -95,7 +95,7 @@ impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
 pub struct OwnedRange<H: HeapRef> {
     heap: H,
     range: DescriptorRangeId,
-    /// True if the program retires the range itself.
+    /// True if `into_range` has returned the range, so that dropping it has no effect.
     is_released: bool,
 }
 

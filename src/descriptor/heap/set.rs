@@ -113,7 +113,7 @@ impl SetStore {
 
     layout_getters!(layout);
 
-    /// Returns the set, for programs that bind it together with others: the current one, if the heap
+    /// Returns the set, for programs that bind it together with others. It changes when the heap
     /// [grows](super::DescriptorHeap#growing).
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {

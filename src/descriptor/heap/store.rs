@@ -70,7 +70,7 @@ pub trait HeapStore {
     /// Assigns the ticket to everything that the store has outgrown. Returns its number.
     ///
     /// # Safety
-    /// Once the ticket is done, no command buffer that bound it is pending or is submitted.
+    /// Once the ticket is done, no command buffer that has bound an outgrown part is pending or is submitted again.
     unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
         let _ = ticket;
         0
@@ -162,8 +162,8 @@ pub trait HeapStore {
     }
 
     /// Notifies the store that the slots belong to no range any more, so no later submission uses them. The heap calls
-    /// it when a range is retired or freed, or, for a transient range, collected. It must not call the heap, which is
-    /// locked. Only the heap calls it: a store may panic at an invalid index.
+    /// this function when a range is retired or freed, or when a transient range is collected. The function must not
+    /// call the heap, which is locked. Only the heap calls it: a store may panic at an invalid index.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;
     }

@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - B1: the capacity of each pool is `room + live + ready + lost`; `live` includes the retired sets.
-//! - B2: the pool and the group of an occupied slot exist; the counts of both agree with the slots.
+//! - B2: the pool and the group of an occupied slot exist; their counts match the states of the slots.
 //! - B3: the ready sets of a group are chained by pool, and `mask` contains the pools with non-empty chains.
 //! - B4: `with_room`, `with_ready` and `idle` contain exactly the pools that have room, have ready sets, or have no
 //!   live sets. A `sealed` pool is in none of them.
@@ -98,7 +98,7 @@ pub(super) enum NextSet {
     Replace(u32),
     /// Free a ready set of another layout in this pool.
     Evict(u32),
-    /// None: a pool must be created.
+    /// No pool can provide a set: create one.
     Nowhere,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct LayoutKey {
     pub(super) handle: vk::DescriptorSetLayout,
 }
 
-/// See the module's documentation. `S` is the common property of all sets of the bucket, `P` a pool.
+/// See the module's documentation. `S` is the type of the common properties of the sets, `P` the type of a pool.
 #[derive(Debug)]
 pub(super) struct Books<S, P> {
     /// `None` while the bucket is unused.
@@ -274,7 +274,7 @@ impl<S, P> Books<S, P> {
         self.free -= u64::from(room.unwrap_or(0));
     }
 
-    /// Records a reset of the pool: its full capacity is room.
+    /// Records that the driver has reset the pool: its full capacity becomes room.
     pub(super) fn reset(&mut self, at: u32) {
         self.drop_ready(at);
         let gained = self.count(at, |pool| {
@@ -352,7 +352,7 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Returns true if there are slot numbers for `more` sets.
+    /// Returns true if there are enough slot numbers for `more` sets.
     pub(super) fn has_numbers_for(&self, more: u32) -> bool {
         self.slots.len().saturating_add(index(more)) < index(NONE)
     }

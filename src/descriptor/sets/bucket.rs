@@ -1,5 +1,5 @@
-//! Buckets: sets with the same counts, so that a free place fits every set of the bucket. The registry finds the bucket
-//! of a shape.
+//! A bucket has the pools of sets with the same counts, so that a freed set makes room for any other set of the bucket.
+//! The registry finds the bucket of a shape.
 
 use std::collections::HashMap;
 
@@ -121,7 +121,7 @@ impl Registry {
         self.vacant.extend(self.by_shape.remove(shape));
     }
 
-    /// One more than the highest index of a bucket that was ever used.
+    /// Returns one more than the highest index of a bucket that was ever used.
     pub(super) fn used(&self) -> u32 {
         self.used
     }

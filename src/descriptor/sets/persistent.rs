@@ -26,11 +26,12 @@ use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 ///
 /// # How sets are kept
 ///
-/// Sets with the same counts of descriptors form a bucket, and the pools of a bucket contain no other sets, so every
-/// free place fits every request. A freed set stays allocated in the driver and serves the next request for its layout
-/// without a driver call. If another layout of the bucket needs the place, the allocator frees the set or resets its
-/// pool before it creates another pool. Sets come from the lowest pool that has one, so that the highest pools become
-/// empty. An empty pool is destroyed if the other pools of the bucket have a quarter of its sets free.
+/// Sets with the same counts of descriptors form a bucket, and the pools of a bucket contain no other sets. So the room
+/// of any freed set suffices for any request. A freed set stays allocated in the driver and serves the next request for
+/// its layout without a driver call. If another layout of the bucket needs the room, the allocator frees the set or
+/// resets its pool before it creates another pool. Sets come from the lowest pool that has one, so that the highest
+/// pools become empty. The allocator destroys an empty pool if the free sets of the other pools in the bucket are at
+/// least a quarter of its capacity.
 ///
 /// # Drivers that miscount
 ///

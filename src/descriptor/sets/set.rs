@@ -45,8 +45,8 @@ impl DescriptorSet {
         self.handle
     }
 
-    /// Returns an id that may be copied and stored. [`PersistentSets::set`](super::PersistentSets::set) finds the set
-    /// by it until the set is freed or retired.
+    /// Returns an id that may be copied and stored. [`PersistentSets::set`](super::PersistentSets::set) returns the set
+    /// for it, until the set is freed or retired.
     #[inline]
     #[must_use]
     pub fn id(&self) -> DescriptorSetId {

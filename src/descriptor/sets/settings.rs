@@ -5,7 +5,7 @@ use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 /// The parameters of [`PersistentSets`](super::PersistentSets). The defaults are suitable for production.
 ///
 /// The first pool of a bucket is small, and each further pool is as large as the number of live sets. A program with
-/// few materials therefore has little memory in pools, and a program with many has few pools.
+/// few materials therefore has small pools, and a program with many materials has few pools.
 ///
 /// ```
 #[doc = example_setup!()]

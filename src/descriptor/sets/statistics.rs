@@ -31,7 +31,7 @@ pub struct PersistentSetsStatistics {
     pub ready_sets: u64,
     /// Sets that the pools can still allocate.
     pub room: u64,
-    /// Room and freed sets of closed pools: lost until the pools are empty.
+    /// Sets that were freed or never allocated, and that only a reset of their pool makes available again.
     pub lost: u64,
 }
 

@@ -35,7 +35,7 @@ struct Visit {
     refused_by: (u32, u64),
 }
 
-/// The bucket now belongs to another shape.
+/// Meanwhile, another thread has reused the bucket for another shape.
 #[derive(Debug)]
 struct Moved;
 
@@ -74,7 +74,7 @@ impl PersistentSets {
         Some(DescriptorSet { handle, id: DescriptorSetId { allocator: self.id, bucket, slot, generation } })
     }
 
-    /// Passes `want` sets to `sink`; fewer on failure.
+    /// Passes `want` sets to `sink`. On failure, it may already have passed some of them.
     ///
     /// # Safety
     /// Same as [`Self::allocate_one`].
@@ -123,7 +123,7 @@ impl PersistentSets {
         events::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
     }
 
-    /// [`Self::grow`] under the bucket's lock.
+    /// Implements [`Self::grow`] under the bucket's `growing` lock.
     ///
     /// # Safety
     /// Same as [`Self::allocate_one`].

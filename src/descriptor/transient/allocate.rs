@@ -25,7 +25,7 @@ struct Want<'a> {
 /// The result of one pool.
 enum Attempt {
     Set(vk::DescriptorSet),
-    /// The counts of this list leave no room; no driver call was made.
+    /// The counted capacity of the pool is too small; no driver call was made.
     NoRoom,
     /// The driver reports that the pool is full.
     Refused(DriverError),
@@ -154,7 +154,7 @@ impl TransientSets {
         }
     }
 
-    /// Returns the counts of a set that the driver failed to allocate.
+    /// Gives the counts of a set back to the engine, after the driver failed to allocate it. Returns the error.
     #[cold]
     fn undo(
         &mut self,
@@ -293,7 +293,7 @@ impl TransientSets {
         }
     }
 
-    /// Counts a failure of the driver to allocate from a pool that should have a set.
+    /// Counts a failure of the driver to allocate from a pool with sufficient counted capacity.
     fn count_refusal(&mut self, which: usize, region: RegionId, error: DriverError) {
         self.refusals += 1;
         if let Some(slot) = self.lists[which].slot(region) {
@@ -301,7 +301,7 @@ impl TransientSets {
         }
     }
 
-    /// Frees a pool without sets that failed to provide one, for use by other layouts.
+    /// Returns a pool without sets to the free pools after it failed to provide a set: other layouts may use it.
     fn put_aside(
         &mut self,
         which: usize,

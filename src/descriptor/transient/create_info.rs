@@ -96,7 +96,8 @@ impl Default for TransientSetsCreateInfo {
 }
 
 impl TransientSetsCreateInfo {
-    /// Uses pools of one size, with `max_sets` sets and these descriptors in total. A set that needs more is rejected.
+    /// Returns parameters for pools of one size, with `max_sets` sets and these descriptors. A set that needs more is
+    /// rejected.
     ///
     /// # Errors
     /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or an unknown type; and if the counts of a type add
@@ -135,7 +136,8 @@ impl TransientSetsCreateInfo {
         })
     }
 
-    /// Uses pools like the one that the program would create itself. A set that does not fit one is rejected.
+    /// Returns parameters for pools like the one that `info` describes. A set that does not fit such a pool is
+    /// rejected.
     ///
     /// The chain may contain `VkDescriptorPoolInlineUniformBlockCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT`.
     ///

@@ -26,7 +26,7 @@ pub(super) struct Bounds {
     pub(super) max_sets: u32,
     /// The counts without history; `None` means derived from the layouts.
     pub(super) template: Option<DescriptorCounts>,
-    /// Pools outlive recordings, so their size is not the use of one recording.
+    /// True if pools outlive recordings, so that their size must not follow the use of one recording.
     pub(super) shared: bool,
 }
 
@@ -74,7 +74,7 @@ impl Learned {
 
     /// Returns the size of a pool that is created for `need`, in a recording that has used `used` so far.
     pub(super) fn pool_size(&mut self, bounds: &Bounds, used: &Size, need: &DescriptorCounts) -> Size {
-        // Excludes the largest request, which may be a single occurrence.
+        // Excludes the largest request, which may not occur again.
         let again = Size {
             grants: used.grants.saturating_sub(1),
             counts: used.counts.minus(&self.largest.zip(&used.counts, u32::min)),
@@ -168,7 +168,7 @@ mod tests {
         let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
         assert!((300..=340).contains(&size.grants), "{size:?}");
         assert!((600..=680).contains(&images_of(&size)), "{size:?}");
-        // Half of the expected use is already there.
+        // The recording has already used half of the expected amount.
         let size = learned.pool_size(&BOUNDS, &of(280, 560), &images(2));
         assert!((279..=320).contains(&size.grants), "what was used may be used again: {size:?}");
     }

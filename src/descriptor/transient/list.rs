@@ -30,7 +30,7 @@ pub(super) struct Slot {
     pub(super) pool: DescriptorPool,
     /// The number of tickets that it waits for.
     pending: u32,
-    /// The granted counts at the last flush.
+    /// The counts that were granted up to the last flush.
     flushed: Size,
     /// True if it was never reset, so a failure cannot come from an incomplete reset.
     pub(super) fresh: bool,
@@ -62,7 +62,7 @@ pub(super) struct List {
     pub(super) slots: Vec<Option<Slot>>,
     /// Tried first.
     pub(super) current: Open,
-    /// It still had room when another pool was opened. Tried when the current one is full.
+    /// A pool that still had room when another one was opened. Tried when the current pool is full.
     pub(super) second: Open,
     closed: Vec<RegionId>,
     retired: Retire<RegionId>,
@@ -250,8 +250,8 @@ impl List {
                 self.shut(open.region);
             }
         }
-        // In closing order: later pools were sized with more knowledge of the recording. They return last, and are used
-        // first.
+        // In closing order: the sizes of later pools were chosen with more data about the recording. These pools become
+        // free last, and are used first.
         for at in 0..self.closed.len() {
             self.retire(self.closed[at], ticket);
         }

@@ -51,8 +51,8 @@ const AFTER_BIND: usize = 1;
 /// live longer.
 ///
 /// The library counts the remaining sets and descriptors of a pool itself. It does not rely on the driver to report a
-/// full pool: many do not, and grow the pool instead. If a driver reports it earlier than the counts do, the library
-/// takes another pool.
+/// full pool: many do not, and grow the pool instead. If a driver reports a full pool although the counts leave room,
+/// the library takes another pool.
 ///
 /// Pools are created until there are enough for the recordings in flight; after that, the number stays constant.
 ///
@@ -113,7 +113,8 @@ pub struct TransientSets {
     bounds: Bounds,
     /// Indexed by [`PLAIN`] and [`AFTER_BIND`].
     lists: [List; 2],
-    /// The list for layouts without special needs: the other one, if all pools have update-after-bind.
+    /// The list for layouts without update-after-bind: [`PLAIN`], or [`AFTER_BIND`] if all pools have
+    /// update-after-bind.
     plain: usize,
     pools_created: u64,
     peak_pools: usize,
@@ -170,9 +171,8 @@ impl TransientSets {
     ///
     /// # Errors
     /// [`TransientError::TooManyPools`] if that exceeds [`max_pools`](TransientSetsCreateInfo::max_pools): nothing is
-    /// created.
-    /// [`TransientError::Pool`]: pools that were created before the failure stay. If pools are in use, the limit may
-    /// leave fewer free pools.
+    /// created. [`TransientError::Pool`] if the driver fails: pools that were created before stay. If pools are in use,
+    /// the limit may leave fewer free pools.
     pub fn reserve(&mut self, free_pools: usize) -> Result<(), TransientError> {
         let max_pools = self.info.max_pools;
         if free_pools > max_pools {

@@ -60,7 +60,7 @@ fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
             let mut words = Vec::new();
             for (pointer, each) in given.into_iter().filter(|(pointer, _)| !pointer.is_null()) {
                 let count = each * crate::base::cast::index(write.descriptor_count);
-                // SAFETY: Vulkan reads as much through the pointer; the test checks that it is valid.
+                // SAFETY: Vulkan would read this many words through the pointer; the test checks that it is valid.
                 words.extend_from_slice(unsafe { std::slice::from_raw_parts(pointer, count) });
             }
             if !write.p_next.is_null()

@@ -3,17 +3,17 @@
 //!
 //! ```text
 //!   0                                     ring_first       first          capacity        most
-//!   | live | free | retiring | free ...   | a frame's | .. | live | free  | not there yet |
+//!   | live | free | retiring | free ...   | a frame's | .. | live | free  | future slots  |
 //!   '-- Tlsf ------------------------------------------------------------------------------'
 //!                                         '-- a ring -----'
 //! ```
 //!
-//! The engine sees the ring and the slots that are not there yet as used chunks. Growing frees one of the latter, which
-//! merges with free space before it, and no slot number changes.
+//! For the engine, the ring and the slots beyond `capacity` are used chunks. Growing frees the next chunk beyond
+//! `capacity`, which merges with free space before it. No slot number changes.
 //!
 //! Invariants, asserted by `validate`:
 //! - S1: a slot's generation is odd exactly while a valid range starts there.
-//! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live range or a waiting one.
+//! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live or a retiring range.
 //! - S3: free + live + retiring = capacity, all counted as granted.
 //! - S4: each chunk without a live range, and each transient chunk, is in the queue exactly once.
 
@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// Slots that are not there yet, up to the end of one growth step.
+/// Slots beyond the capacity, up to the end of one growth step.
 #[derive(Debug)]
 struct Step {
     end: u32,
@@ -169,8 +169,7 @@ impl Slots {
         slots
     }
 
-    /// Reserves the ring and the slots that are not there yet in the engine. Returns `None` if the host is out of
-    /// memory.
+    /// Reserves the ring and the slots beyond the capacity in the engine. Returns `None` if the host is out of memory.
     fn lay_out(&mut self) -> Option<()> {
         let region = self.engine.add_region(&self.most.into()).ok()?;
         let (mut before, ring_first) = (None, self.slots.ring_first);
@@ -524,7 +523,7 @@ impl Books<'_> {
     }
 }
 
-/// Converts engine units, which are slots, of which there are fewer than 2^32.
+/// Converts engine units, which are slots. A heap has fewer than 2^32 of them.
 #[inline]
 fn narrow_units(units: u64) -> u32 {
     debug_assert!(u32::try_from(units).is_ok());

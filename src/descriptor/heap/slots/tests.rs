@@ -323,7 +323,8 @@ fn room_for_more_ranges_than_slots_is_room_for_all_slots() {
     assert_eq!(slots.reserve(u32::MAX), Ok(()));
 }
 
-/// No missing slot is granted, no slot number changes, and every range fits after the growth that `grown_for` computed.
+/// No slot beyond the capacity is granted, no slot number changes, and every range fits after the growth that
+/// `grown_for` computed.
 #[test]
 fn a_heap_that_grows_grants_what_there_is_and_no_more() {
     for seed in 0..60 {

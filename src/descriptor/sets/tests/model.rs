@@ -104,7 +104,7 @@ impl Play {
                     self.evictions += 1;
                 }
                 NextSet::Nowhere => {
-                    // A pool is created only if no set can be had otherwise.
+                    // A pool is created only if no existing pool can provide a set.
                     let of = |pool: &PoolEntry<u64>| if pool.sealed { 0 } else { pool.room + pool.ready };
                     let free: u32 = self.books.pools().map(of).sum();
                     assert!(!self.ways.free || free == 0);
