@@ -10,7 +10,7 @@ use crate::error::ExportError;
 impl Allocator {
     /// Returns a new file descriptor for the device memory of an allocation (`vkGetMemoryFdKHR`).
     ///
-    /// The descriptor stands for the whole memory. Unless the allocation is dedicated, the importer needs its
+    /// The descriptor refers to the whole memory. Unless the allocation is dedicated, the importer needs its
     /// [`offset`](Allocation::offset) and the [`memory_size`](crate::AllocationInfo::memory_size). The memory must have
     /// been allocated for export: through
     /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or a chain of the

@@ -314,7 +314,7 @@ const BY_HAND: &[Row] = {
         ("nvidia", GpuLazilyAllocated, NONE, WORK, &[]),
         ("adreno", Auto,               NONE, WORK, &[0, 1, 2, 3, 4, 5]),
 
-        // Readback: cached, coherent or not. The index orders types that are cached only without coherence.
+        // Readback: cached types, coherent or not. The index decides between them.
         ("nvidia",       Auto,     RANDOM, COPY, &[3, 2, 4]),
         ("adreno",       Auto,     RANDOM, COPY, &[2, 3, 1]),
         ("mali",         Auto,     RANDOM, COPY, &[1, 2, 0]),
@@ -325,13 +325,13 @@ const BY_HAND: &[Row] = {
         ("raspberry pi", Auto,     RANDOM, COPY, &[0]),
 
         // Random access with a transfer allowed: device memory and cached memory weigh the same, so the index decides.
-        // For a host-preferring caller, or if the device only copies, only the host's side counts.
+        // If the caller prefers host memory, or if the device only copies, only host properties count.
         ("nvidia", Auto,           RANDOM.union(TRANSFER), WORK, &[1, 3, 4, 0, 2]),
         ("nvidia", AutoPreferHost, RANDOM.union(TRANSFER), WORK, &[3, 2, 4, 0, 1]),
         ("nvidia", Auto,           RANDOM.union(TRANSFER), COPY, &[3, 2, 4, 0, 1]),
         ("mali",   Auto,           RANDOM.union(TRANSFER), WORK, &[1, 2, 0, 3, 4]),
 
-        // Staging: plain host memory, with and without a window to device memory.
+        // Staging: plain host memory, with and without host-visible device memory.
         ("nvidia",             Auto,    WRITE, COPY, &[2, 3, 4]),
         ("nvidia without bar", Auto,    WRITE, COPY, &[2, 3]),
         ("nvidia without bar", CpuOnly, NONE,  None, &[2, 3]),
@@ -339,7 +339,7 @@ const BY_HAND: &[Row] = {
         ("intel arc",          Auto,    WRITE, COPY, &[1, 2]),
         ("nvidia", AutoPreferDevice,    WRITE, COPY, &[4, 2, 3]),
 
-        // Data that the host writes and the device reads: the window, if there is one.
+        // Data that the host writes and the device reads: host-visible device memory, if there is any.
         ("nvidia",             Auto,           WRITE, WORK, &[4, 2, 3]),
         ("nvidia without bar", Auto,           WRITE, WORK, &[2, 3]),
         ("nvidia",             AutoPreferHost, WRITE, WORK, &[2, 3, 4]),

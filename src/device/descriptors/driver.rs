@@ -224,7 +224,7 @@ impl DescriptorDriver {
     }
 
     /// # Safety
-    /// The info is valid and asks for one set.
+    /// The info is valid and requests one set.
     #[inline]
     unsafe fn allocate_one(
         &self,

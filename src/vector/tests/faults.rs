@@ -93,8 +93,8 @@ fn a_shortage_makes_what_is_empty_go_first() {
     vector.validate();
 }
 
-/// With an engine that cannot close regions, nothing stays granted in a closed block: sums and visits show the live
-/// grants.
+/// After a refusal, only live grants are left in the closed block, even if the engine cannot close regions. Sums and
+/// visits show this.
 #[test]
 fn a_block_that_refuses_is_sealed_and_the_next_is_tried() {
     let (desk, mut vector) = vector(Policy::default());

@@ -67,7 +67,7 @@ fn a_panic_leaves_whole_books() {
             assert!(blocks == lost || result.is_err() && CALLS[call] == "destroy", "a block is lost");
             lost = blocks;
             let live = u64::try_from(held.len()).unwrap() + statistics.waiting;
-            // After an interrupted `clear`, waiting grants are live without a key until the next one.
+            // After an interrupted `clear`, waiting grants are live without a key until the next `clear`.
             assert!(statistics.live == live || what == 1 && result.is_err() && statistics.live >= live);
             if statistics.live != live {
                 vector.clear();

@@ -129,7 +129,7 @@ fn a_minimum_above_a_maximum_is_refused() {
     let policy = Policy { min_blocks: 5, max_blocks: 2, ..Policy::default() };
     assert_eq!(made(policy), Some(VectorError::Policy(error)));
     assert_eq!(error.to_string(), "at least 5 blocks were asked for, and at most 2");
-    // First blocks do not make way for one another.
+    // The first blocks are not destroyed to make room for one another.
     let policy = Policy { min_blocks: 5, max_units: 130, ..Policy::default() };
     assert_eq!(made(policy), Some(VectorError::Full { blocks: 2, units: 128 }));
     assert_eq!(made(Policy { min_blocks: 5, max_blocks: 5, max_units: 320, ..Policy::default() }), None);

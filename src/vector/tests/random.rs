@@ -86,7 +86,7 @@ fn play<M: RangeMetadata>(seed: u64, engine: M) {
         assert_eq!(narrow(desk.blocks()), statistics.blocks, "no block is lost, and none left behind");
         assert!(statistics.units <= policy.max_units);
         let own = statistics.own_blocks;
-        // A first block that is too small and stays empty may be destroyed once there are others, when the next one
+        // A block of the minimum that stays empty is surplus once there are others. It is destroyed when the next block
         // becomes empty.
         if policy.idle_collects == Some(0) && policy.min_blocks == 0 {
             let empty = vector.blocks().filter(|(info, _)| info.live == 0 && !info.own);

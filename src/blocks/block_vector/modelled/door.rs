@@ -114,7 +114,7 @@ fn loom_many_become_few() {
     free_at_once(3, &[2]).expect(&[0, 1]);
 }
 
-/// The other thread frees more keys than the ring holds without being drained.
+/// The other thread frees more keys than fit into the ring at once.
 #[test]
 fn loom_more_are_left_than_may_wait() {
     free_at_once(1, &[5]).expect(&[0, 1]);

@@ -412,8 +412,8 @@ fn stays_attached(fixture: &Fixture, thread: u32, first: u32, between: impl Fn()
     fixture.vector.shards.home() != 0
 }
 
-/// A attached thread that is alone returns to the core. All leased ranges return too, those in use after their last
-/// free.
+/// An attached thread that is alone returns to the core. All leased ranges return too; those in use do so after their
+/// last free.
 #[test]
 fn a_attached_thread_that_is_alone_goes_back() {
     for before in [0, 1] {

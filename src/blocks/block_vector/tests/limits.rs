@@ -80,7 +80,7 @@ fn the_last_room_is_for_everybody() {
         })
         .collect();
         assert!(held.len() > 400);
-        // Larger than a shard serves while there is other space.
+        // Larger than a shard usually serves.
         let wanted = VectorRequest { strategy, ..request(512 * KIB, 64 * KIB) };
         let it = fixture.allocate(&wanted).unwrap();
         assert_eq!(it.grant.shard, shard_of(1));
@@ -97,7 +97,7 @@ fn the_last_room_is_for_everybody() {
     }
 }
 
-/// If the driver refuses, shards help out. If they cannot, nothing changes.
+/// If the driver refuses, shards serve the request. If they cannot, nothing changes.
 #[test]
 fn a_driver_that_refuses() {
     let fixture = Fixture::new(config());
@@ -126,7 +126,7 @@ fn a_driver_that_refuses() {
     let AllocationError::Memory(MemoryError::Driver { error, .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.result, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     fixture.check();
-    // Also for a attached thread.
+    // Also for an attached thread.
     fixture.attach(2);
     assert!(fixture.allocate(&request(60 * KIB, 4)).is_err());
     fixture.check();
@@ -161,7 +161,7 @@ fn within_the_budget() {
     fixture.finish();
 }
 
-/// A block that did not help, because another request took its place, is not kept against the policy.
+/// Requests larger than any block fail, for threads with and without a shard.
 #[test]
 fn too_large_for_any_block() {
     let fixture = Fixture::new(config());
@@ -216,8 +216,8 @@ fn a_miss_asks_the_engine_at_most_twice() {
     fixture.free_all(held);
 }
 
-/// A refused request is not searched again until something changes. If no block may be created, the short path gives
-/// the same error as the long one.
+/// A refused request is not searched again until something changes. If no block may be created, `place_or_refuse`
+/// returns the same error as the slow path.
 #[test]
 fn a_refusal_is_remembered_at_once() {
     let fixture = Fixture::new(VectorConfig { max_blocks: 1, ..config() });

@@ -143,8 +143,9 @@ impl Shadow {
         assert_eq!(vector.name(live), Err(FOREIGN));
         assert_eq!(vector.memory_size(live), Err(FOREIGN));
         assert!(vector.map(context, live).is_err() && vector.unmap(live).is_err());
-        // Last: a key in its shard's ring is still live there, and the calls above have drained the ring. Other shards
-        // drain later, and the types ensure that a key arrives once.
+        // Comes last: the calls above drain the shard's ring, in which the key may still be live. A free for another
+        // thread's shard cannot report the error, because it only leaves the key in the ring. The types ensure that
+        // each key arrives once.
         if live.shard == 0 || live.shard == vector.shards.home() {
             assert_eq!(vector.free(context, live, held.request.mapped), Err(FOREIGN));
         }

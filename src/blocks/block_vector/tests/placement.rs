@@ -179,7 +179,7 @@ fn a_thread_attaches_at_eight_contentions_in_a_thousand() {
     fixture.finish();
 }
 
-/// Threads that wait for the core attach, and do not wait for it again.
+/// Threads that wait for the core get shards, and do not wait for it again.
 #[test]
 fn threads_that_meet_attach() {
     let fixture = Fixture::new(config());
@@ -203,7 +203,8 @@ fn threads_that_meet_attach() {
             std::thread::sleep(Duration::from_millis(2));
         }
         let shards = worker.join().unwrap();
-        // The scheduler decides how often they meet. If often enough, the thread attaches once and stays attached.
+        // The scheduler decides how often the threads contend. If often enough, the thread attaches once and stays
+        // attached.
         let attached = shards.iter().position(|&shard| shard != 0).unwrap_or(shards.len());
         assert!(attached >= 7, "{shards:?}");
         assert!(shards[attached..].iter().all(|&shard| shard == shards[attached]), "{shards:?}");

@@ -142,7 +142,7 @@ fn time_enough_is_no_limit() {
     fixture.finish();
 }
 
-/// The program is asked before each move, without any lock held.
+/// The stop callback runs before each move, without any lock held.
 #[test]
 fn the_program_may_stop_a_pass() {
     for effort in EFFORTS {

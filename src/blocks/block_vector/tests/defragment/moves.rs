@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two blocks, the second with a third of the allocations.
+/// Two blocks: the first with ten allocations, the second with four.
 fn two_blocks() -> (Fixture, Vec<Held>) {
     let fixture = Fixture::new(small_blocks());
     let held = fixture.thin_out(fixture.fill(2, 64 * KIB), |at| at % 4 == 0 || at < 8);

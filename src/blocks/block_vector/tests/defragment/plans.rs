@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Every fourth of 64 allocations in four blocks: the rest fits into one.
+/// Four blocks of 16 allocations, of which every fourth is left. These fit into one block.
 #[test]
 fn blocks_become_empty() {
     for effort in EFFORTS {

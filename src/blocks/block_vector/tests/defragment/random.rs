@@ -31,7 +31,7 @@ impl Program {
         let alignment = 1 << random.below(most);
         let wanted = asked(kind, random.size(17), alignment);
         let strategies = [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
-        // The last strategy makes the engine keep an index for good, so it is rare.
+        // After the last strategy, the engine maintains an index permanently, so it is rare.
         let known = if random.one_in(30) { 4 } else { 3 };
         let strategy = strategies[random.place(known)];
         let mapped = random.one_in(5);
