@@ -51,7 +51,7 @@ const DESTROYED: u8 = 0xEF;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DebugSettings {
-    /// Bytes that stay free behind every allocation in a block. Statistics count them as part of the allocation.
+    /// Bytes that stay free after every allocation in a block. Statistics count them as part of the allocation.
     /// Dedicated memory and virtual blocks have no margins.
     pub margin: u64,
     /// Fills margins in host-visible and host-coherent memory with a pattern. The pattern is checked when the
@@ -109,7 +109,7 @@ impl DebugState {
         Self { settings, guards: Mutex::new(Guards::default()) }
     }
 
-    /// Drops the guards of a vector that is gone. Damage that was already found is still reported.
+    /// Drops the guards of a destroyed vector. Damage that was already found is still reported.
     pub(super) fn forget(&self, vector: u32, generation: u32) {
         if self.settings.detect_corruption {
             let mut guards = self.guards.lock();
@@ -336,7 +336,7 @@ impl Allocator {
         self.inner.debug.settings.always_dedicated
     }
 
-    /// Bytes of the margin behind every allocation in a block.
+    /// Bytes of the margin after every allocation in a block.
     pub(crate) fn margin(&self) -> u64 {
         self.inner.debug.settings.margin
     }

@@ -51,7 +51,7 @@ impl<V> AppendTable<V> {
 
     /// Every existing element, in the order of indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
-        // A thread that knows an element sees an end behind it, because the end is written before the segment.
+        // A thread that can see an element also sees an `end` after its segment, because `end` is written first.
         let segments = self.segments.iter().take(self.end.load(Ordering::Relaxed));
         segments.filter_map(OnceLock::get).flat_map(|elements| elements.iter())
     }

@@ -156,8 +156,8 @@ fn are_levels_heard() -> bool {
     tracing::enabled!(target: "sublet::budget", tracing::Level::WARN)
 }
 
-/// Emits an event if a heap's usage passed a share of its budget since the last call, or if the number of blocks came
-/// near the device's limit.
+/// Emits an event if a heap's usage passed a share of its budget since the last call. Emits another one if the number
+/// of blocks came near the device's limit.
 #[cold]
 fn emit_levels(context: &DeviceContext, heap: u32) {
     // Without a subscriber the steps stay unreported, so that a later subscriber learns of them.

@@ -168,7 +168,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 Refusal::Exhausted => tried += 1,
             }
             if !self.seal(region) {
-                // It is empty and yet refuses, so it is useless.
+                // An empty block that refuses is useless.
                 doomed.extend(self.take(region));
             }
         }

@@ -86,8 +86,9 @@ pub struct Defragmentation<'a> {
 }
 
 impl Defragmentation<'_> {
-    /// Plans the next moves and reserves their destinations. Returns `None` if nothing is left to move, if the break
-    /// callback ended the pass before its first move, or if no move of the last pass was completed, ignored or freed.
+    /// Plans the next moves and reserves their destinations. Returns `None` if nothing is left to move, or if the break
+    /// callback ended the pass before its first move. Also returns `None` if no move of the last pass was completed,
+    /// ignored or freed.
     ///
     /// Each pass takes a new snapshot of the memory. If limits ended a pass early, the next pass continues.
     ///

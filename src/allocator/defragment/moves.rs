@@ -236,8 +236,8 @@ impl<'p> Move<'p> {
     /// persistently mapped.
     ///
     /// # Errors
-    /// [`CompleteMoveError`], which contains the move, if `allocation` is not the one of the move, is gone, or cannot
-    /// be mapped.
+    /// [`CompleteMoveError`], which contains the move, if `allocation` is not the one of the move, is no longer live,
+    /// or cannot be mapped.
     ///
     /// # Safety
     /// 1. The device no longer uses the memory at the old place, and resources that are bound to it are not used again
@@ -285,7 +285,7 @@ impl<'p> Move<'p> {
     /// Frees the allocation instead of moving it.
     ///
     /// # Errors
-    /// [`FreeMoveError`], which contains both, if the allocation is not the one of the move, or is gone.
+    /// [`FreeMoveError`], which contains both, if the allocation is not the one of the move, or is no longer live.
     ///
     /// # Safety
     /// See [`Allocator::free_memory`](crate::Allocator::free_memory), and [`Self::complete`] about mappings.

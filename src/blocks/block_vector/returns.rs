@@ -149,7 +149,7 @@ impl Returns {
     /// Takes the oldest keys that are written, and returns their number; the caller then calls [`Self::pass`]. Only the
     /// holder of the shard's lock may call this. It does not wait for other threads.
     ///
-    /// Takes several at once: they lie in cache lines of other threads, whose fetches then overlap. `head` moves once
+    /// Takes several keys at once: other threads wrote their cache lines, and the fetches overlap. `head` moves once
     /// for all of them, which matters because every leaving thread reads it.
     #[inline]
     pub(super) fn take(&self, keys: &mut [Option<Key>; BATCH]) -> u32 {

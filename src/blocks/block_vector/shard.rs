@@ -187,7 +187,7 @@ impl ShardState {
         Some(open.granted(key, span.region, span.offset, request.mapped, self.generation, shard))
     }
 
-    /// Records that no range has room for the request, so that the engine is not asked again until that may have
+    /// Records that no range has room for the request, so that the engine is not searched again until that may have
     /// changed.
     #[cold]
     #[inline(never)]

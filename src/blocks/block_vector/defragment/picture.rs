@@ -165,7 +165,7 @@ impl Draft {
                 let live = Live { generation, key, dedicated: false, shard };
                 self.candidate(live, tag, chunk.offset, chunk.size);
             }
-            // Only the shard can place anything beside it.
+            // Only the shard can use the space next to it.
             self.free_before = 0;
         });
     }

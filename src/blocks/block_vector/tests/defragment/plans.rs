@@ -110,7 +110,7 @@ fn balanced_leaves_what_does_not_pay() {
     }
 }
 
-/// Moving an allocation with free space behind it pays.
+/// Free space before or after an allocation makes a move pay.
 #[test]
 fn room_on_either_side_counts() {
     for is_behind in [false, true] {
