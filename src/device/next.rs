@@ -48,8 +48,8 @@ impl MemoryAllocateNext {
     /// 2. No thread moves or changes the chain until the call that receives it returns. For a pool, this holds until
     ///    the pool is destroyed, because any thread that makes the pool grow reads the chain.
     /// 3. Imported memory has the size and the memory type of the allocation
-    ///    (VUID-VkMemoryAllocateInfo-allocationSize-01742, -01743, -01745 and their siblings). So the allocator may
-    ///    choose no other memory type.
+    ///    (VUID-VkMemoryAllocateInfo-allocationSize-01742, -01743, -01745 and their siblings). The request allows no
+    ///    other memory type.
     /// 4. Structures that `ash` 0.38 does not have come after `VkMemoryAllocateFlagsInfo`. Otherwise the allocator
     ///    cannot merge its own flags into that structure, and passes it on unchanged.
     #[must_use]
