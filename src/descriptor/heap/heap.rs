@@ -427,8 +427,8 @@ impl<S: HeapStore> DescriptorHeap<S> {
     }
 
     /// Assigns the ticket to all stores that the heap has [outgrown](Self#growing). Returns their number. The first
-    /// [`collect`](Self::collect) after the ticket is done destroys them. Call it once per frame, with the ticket of the
-    /// frame's last recording. A heap that does not grow does not need it.
+    /// [`collect`](Self::collect) after the ticket is done destroys them. Call this function once per frame, with the
+    /// ticket of the frame's last recording. A heap that does not grow does not need it.
     ///
     /// # Safety
     /// No later recording than that of the ticket binds an outgrown store. Once the ticket is done, no command buffer

@@ -72,7 +72,7 @@ impl Compactor {
     /// Calls `f` for every resource that has moved, before any list can use it again. Rewrite descriptors and addresses
     /// there.
     ///
-    /// [`step`](Self::step) calls `f`. It must not record lists, pin or freeze resources, or wait for a lock that
+    /// [`step`](Self::step) calls `f`. `f` must not record lists, pin or freeze resources, or wait for a lock that
     /// another thread holds while doing so: that would deadlock.
     pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
         self.subscribers.push(Box::new(f));
@@ -165,7 +165,7 @@ impl Compactor {
             self.subscribers.iter_mut().for_each(|subscriber| subscriber(&transfer.moved(ticket)));
         }
         let moves = transfers.len();
-        // From here on lists may use them.
+        // From here on, lists may use the moved resources.
         drop(transfers);
         drop(moving);
         Ok(CompactStep::Moved { moves, bytes, ticket })
@@ -188,7 +188,7 @@ impl Compactor {
         for moved in &moves {
             let one = core.movables.find(moved.source()).filter(|one| {
                 let (free, id): (bool, ResourceId) = match one {
-                    // Only lists in flight still use it; its memory becomes free without a move.
+                    // The program has dropped it. When the lists in flight are done, its memory is free without a move.
                     None => return true,
                     Some(Found::Buffer(buffer)) => {
                         let addressed = buffer.usage().contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
@@ -240,8 +240,8 @@ impl Compactor {
         }
         let mut list = frames.list(queue).map_err(CompactError::Open)?;
         transfers.iter().try_for_each(|transfer| transfer.declare(&mut list))?;
-        // No rendering is active that barriers would interrupt. There are none either: nothing is used twice, so all
-        // barriers are in the preamble.
+        // This records no barriers and cannot fail: no resource is used twice, so all barriers are in the preamble, and
+        // no rendering is active.
         let _ = list.flush();
         for transfer in &transfers {
             // SAFETY: all copies were declared and the barriers recorded; `can_copy` was checked for images.

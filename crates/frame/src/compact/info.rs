@@ -31,8 +31,8 @@ pub struct CompactorCreateInfo {
     pub max_bytes_per_frame: u64,
     /// Maximum number of resources to move in a frame; 0 means no limit.
     pub max_moves_per_frame: u32,
-    /// Maximum host time in a frame, once for planning and once for creating replacements. At least one resource is
-    /// moved regardless.
+    /// Maximum host time in a frame for planning, and again for creating replacements. At least one resource is moved
+    /// regardless.
     pub max_time_per_frame: Duration,
     /// Starts when the blocks have this many more free bytes than after the last run; 0 disables this trigger.
     pub start_bytes: u64,
@@ -62,7 +62,7 @@ impl CompactorCreateInfo {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CompactStep {
-    /// Not started.
+    /// No run is active, and no trigger has started one.
     Idle,
     /// Waiting for the device to finish earlier moves, or nothing could be moved now.
     Waiting,

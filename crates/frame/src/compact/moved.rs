@@ -5,8 +5,8 @@ use sublet::retire::Ticket;
 
 use crate::resource::{Buffer, Image, ViewInfo};
 
-/// A resource that has moved. Earlier submissions may still use its old handles, which live until then. Do not record
-/// commands with them any more.
+/// A resource that has moved. Its old handles live until earlier submissions are done with them. Do not record commands
+/// with them any more.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Moved<'a> {

@@ -16,7 +16,7 @@ use sublet::retire::Ticket;
 /// An old body and its replacement. Both are closed to lists until one of them is current.
 pub(super) struct Succession<K: Kind> {
     old: Arc<Body<K>>,
-    /// Closed too: lists may use it after the subscribers were called.
+    /// Closed too, until the subscribers were called.
     new: Arc<Body<K>>,
     done: bool,
 }
@@ -95,7 +95,7 @@ impl Transfer {
         for (info, old) in &known.made {
             // SAFETY: the old body has this view, and the new body was created from the same info.
             let new = unsafe { image.view_of(&bodies.new, info) }.map_err(CompactError::View)?;
-            // The new body has not handed over its views, so there is one.
+            // Always `Some`: the new body has not handed over its views.
             views.extend(new.map(|new| MovedView { info: info.clone(), old: *old, new }));
         }
         // Further views are created after the replacement is current.
@@ -163,7 +163,7 @@ impl Transfer {
     }
 }
 
-/// Marks a replacement as written: reads before the first write were reported for the old body.
+/// Marks a replacement as written. A read before the first write was reported for the old body, if there was one.
 fn mark(core: &Core, id: ResourceId) {
     if let Some(unwritten) = &core.info.unwritten {
         unwritten.mark(id);

@@ -47,7 +47,7 @@ pub(crate) struct Api {
     debug: Option<ash::ext::debug_utils::Device>,
     flips_viewports: bool,
     clamps_depth_bias: bool,
-    /// Compute-only drivers may lack them.
+    /// True if the driver has render passes. Compute-only drivers may lack them.
     has_render_passes: bool,
 }
 
@@ -203,7 +203,7 @@ impl Api {
         if timeline {
             info = info.push_next(&mut kind);
         }
-        // SAFETY: the device is live, and timelines are requested only if enabled.
+        // SAFETY: the device is live, and timeline semaphores are requested only if enabled.
         named("vkCreateSemaphore", unsafe { self.device.create_semaphore(&info, None) })
     }
 

@@ -62,7 +62,7 @@ pub(crate) struct ListContext {
     pub(crate) recorder: Recorder,
     pub(crate) uploads: Chunks,
     pub(crate) binder: Option<Binder<Arc<Allocator>>>,
-    /// The ticket of the last list on each timeline. The pools of the binder wait for them.
+    /// The ticket of the last list on each timeline. The pools of the binder wait for these tickets.
     pub(crate) tickets: Vec<Ticket>,
     /// By slot of a resource: the epoch of the list that keeps it.
     pub(crate) seen: Vec<u64>,

@@ -55,7 +55,7 @@ impl Family {
 /// Objects that wait for a ticket.
 pub(crate) enum Retired {
     Pool(Pool),
-    /// Resources of lists that were not submitted, after another family has released ownership for them.
+    /// Resources of lists that were not submitted although another family has released ownership for them.
     Released(Arc<Mutex<Vec<Kept>>>),
     /// A binary semaphore that the submission of the ticket has waited for.
     Semaphore(vk::Semaphore),
@@ -106,7 +106,7 @@ fn resume(panic: Option<Panic>) {
     }
 }
 
-/// Lives as long as any frames, list or resource of it.
+/// The shared state of a device. Lives as long as the frames and all their lists and resources.
 ///
 /// Lock order: `moving`, `submitter`, `global`, `submission_state`. No lock is held while code of the program runs,
 /// except the queues within [`Frames::with_queue`](crate::Frames::with_queue).
@@ -118,7 +118,7 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) queues: Vec<QueueData>,
     pub(crate) families: Vec<Family>,
-    /// Gives the queues to one thread. Reentrant.
+    /// Held by the thread that uses the queues. Reentrant.
     pub(crate) submitter: ReentrantMutex<RefCell<Submitter>>,
     /// The tracked states. Held from the resolution of lists until the driver has accepted them.
     pub(crate) global: Mutex<Global>,
@@ -201,7 +201,7 @@ impl Core {
         self.poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the device is lost: nothing runs any more, and nothing is submitted.
+    /// Records that the device is lost: everything in flight counts as done, and nothing more is submitted.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.clock.shutdown();
@@ -320,7 +320,7 @@ impl Core {
         for item in done.drain(..) {
             let thrown = match item {
                 Retired::Pool(pool) => self.recycle(pool),
-                // The last share drops it.
+                // The last owner drops them.
                 Retired::Released(kept) => {
                     Arc::into_inner(kept).and_then(|kept| drop_each(kept.into_inner().into_iter()))
                 }
@@ -363,7 +363,7 @@ impl Core {
         if reset.is_ok() && !self.is_lost() {
             self.families[pool.family].pools.lock().push(pool);
         } else {
-            // SAFETY: as above; its command buffers go with it.
+            // SAFETY: as above; this also frees its command buffers.
             unsafe { self.destroy_pool(&pool) };
         }
         panic
@@ -590,7 +590,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // The owner of the last share has closed the frames before, or never submitted anything.
+        // The frames were closed before, or nothing was submitted.
         let pools: VecDeque<Pool> =
             self.families.iter().flat_map(|family| family.pools.lock().take_all()).collect();
         for pool in &pools {

@@ -3,7 +3,7 @@
 /// A stack of idle objects. Reuse takes the newest, so the oldest are the surplus.
 pub(crate) struct Idle<T> {
     items: Vec<T>,
-    /// The minimum number of items in this round, that is, the number of surplus items.
+    /// The minimum number of items in this round: the number of items that were surplus during all of it.
     least: usize,
     collections: u32,
 }

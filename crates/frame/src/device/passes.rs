@@ -147,7 +147,7 @@ impl FramebufferInfo {
     }
 }
 
-/// An object that is destroyed with its last share. Lists hold a share until the device is done with them.
+/// An object that is destroyed with its last `Arc`. Lists hold one until the device is done with them.
 pub(crate) struct Shared<H: Copy> {
     pub(crate) handle: H,
     device: vk::Device,
@@ -167,7 +167,7 @@ impl<H: Copy> Shared<H> {
 impl<H: Copy> Drop for Shared<H> {
     fn drop(&mut self) {
         // SAFETY: it was created with this device, which outlives the frames and their lists. Nothing uses it: users
-        // hold a share.
+        // hold an `Arc` of it.
         unsafe { (self.destroy)(self.device, self.handle, std::ptr::null()) };
     }
 }

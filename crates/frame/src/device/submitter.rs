@@ -12,7 +12,7 @@ use crate::track::Submission;
 #[derive(Default)]
 struct QueueSubmissions {
     submitted: u64,
-    /// Fences of submissions that are not known to be done, if there are no timelines.
+    /// Fences of submissions that are not known to be done; empty with timeline semaphores.
     fences: VecDeque<(u64, vk::Fence)>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct SubmissionState {
     queues: Vec<QueueSubmissions>,
     free_fences: Vec<vk::Fence>,
     free_semaphores: Vec<vk::Semaphore>,
-    /// Binary semaphores that are signaled without a wait, and so cannot be reused.
+    /// Binary semaphores that are signaled but will not be waited for. They cannot be reused.
     spoiled: Vec<vk::Semaphore>,
 }
 
@@ -73,7 +73,7 @@ impl SubmissionState {
         }
     }
 
-    /// Returns the fence that signals the end of a submission, or none if it is known to be done.
+    /// Returns the fence that signals the end of a submission; `None` if the submission is known to be done.
     pub(crate) fn fence_of(&self, queue: usize, serial: u64) -> Option<vk::Fence> {
         let later = |&&(of, _): &&(u64, vk::Fence)| of >= serial;
         self.queues[queue].fences.iter().find(later).map(|&(_, fence)| fence)

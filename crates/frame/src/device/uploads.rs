@@ -98,13 +98,13 @@ impl Uploads {
     ) -> Result<Self, TooManyTimelines> {
         let clock = Clock::new();
         let timeline = clock.add_timeline()?;
-        // After the chunk of one list, a page continues with that of another.
+        // Chunks of different lists share a page.
         let info = UploadArenaCreateInfo { share_pages: true, ..info };
         let arenas = (0..families).map(|_| Mutex::new(None)).collect();
         Ok(Self { allocator: Arc::clone(allocator), info, clock, timeline, arenas })
     }
 
-    /// Returns the number of idle collections before something is freed; `None` if nothing is.
+    /// Returns the number of collections after which idle objects are freed; `None` if they never are.
     pub(crate) fn idle_collects(&self) -> Option<u32> {
         self.info.idle_collects
     }
@@ -210,7 +210,7 @@ impl Uploads {
 
 impl Drop for Uploads {
     fn drop(&mut self) {
-        // A guard would hold a share, so all tickets are done.
+        // Each guard holds an `Arc` of this value, so no guard is left and all tickets are done.
         self.collect();
     }
 }

@@ -63,14 +63,14 @@ pub struct FramesCreateInfo<'a> {
     pub descriptors: Option<&'a DescriptorDevice>,
     /// Parameters of the lists' binders.
     pub binder: BinderCreateInfo<'static>,
-    /// Observer of barriers: called with each recorded batch, by the recording thread. Preambles of lists are passed
-    /// after the driver has accepted the submission.
+    /// Observer of barriers. The recording thread calls it with each recorded batch. The submitting thread calls it
+    /// with the preambles of lists, after the driver has accepted the submission.
     ///
     /// The caller holds no lock: the observer may create, use and drop objects of the frames. If it panics, the open
     /// list can no longer be submitted; an accepted submission is not affected.
     pub on_barriers: Option<BarrierObserver>,
-    /// Debugging observer of unwritten reads: called before a submission with each buffer and image that lists read and
-    /// that was never written, once for each. Host-mappable and imported resources and loaded attachments are not
+    /// Debugging observer of unwritten reads. A submission first calls it once with each buffer and image that its
+    /// lists read and that was never written. Host-mappable and imported resources and loaded attachments are not
     /// checked. Enabling it makes other work slower.
     ///
     /// The caller holds no lock. If the observer panics, the lists are not submitted.

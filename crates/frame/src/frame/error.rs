@@ -174,7 +174,7 @@ pub enum SubmitError {
         /// The index of the list.
         list: usize,
     },
-    /// A list begins rendering without ending it.
+    /// A list has begun rendering and not ended it.
     Rendering {
         /// The index of the list.
         list: usize,
@@ -193,7 +193,7 @@ pub enum SubmitError {
     /// The driver call failed.
     Driver(DriverError),
     /// The driver rejected a submission after a queue of another family had released resources for it. The ownership of
-    /// these resources is unknown, so the frames reject all further lists and submissions with `Lost`.
+    /// these resources is unknown, so all later calls to open or submit a list return `Lost`.
     ///
     /// Earlier submissions continue, and can be waited for, read back and collected. The resources of the rejected
     /// lists live until the release is done. Create new frames and resources afterwards. This requires queues of

@@ -17,8 +17,8 @@ use crate::resource::{
 };
 use crate::track::{Global, ImageId, Queue, ResourceId, StateError, Use};
 
-/// Cores that a device may still use after a failed wait. They are stored here, not forgotten, so that leak checkers
-/// for host memory do not report them.
+/// Cores that a device may still use after a failed wait. They are stored here instead of passed to `mem::forget`, so
+/// that leak checkers for host memory do not report them.
 static LEAKED: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::new());
 
 /// Frames in flight: queues, timelines, command pools, uploads, descriptor sets, resource states, and objects that wait
@@ -238,8 +238,8 @@ impl Frames {
     /// pools and list contexts. Returns the bytes of freed upload pages. Call it between levels or when the window is
     /// hidden. The next lists create what they need again.
     ///
-    /// Without this call, idle objects are freed after `idle_collects` of [`FramesCreateInfo::uploads`] calls of
-    /// `collect`, except two pages of each queue family.
+    /// Without this call, objects are freed that were idle during a number of calls of `collect`, except two pages of
+    /// each queue family. The number is `idle_collects` of [`FramesCreateInfo::uploads`].
     ///
     /// ```
     /// # let (_gpu, mut frames) = sublet_frame::doc_example();

@@ -1,4 +1,4 @@
-//! Submission. Everything that may fail runs before the first driver call, and can be undone.
+//! Submission. Steps that may fail run before the first `vkQueueSubmit`, so that they can be undone.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::VecDeque;
@@ -152,7 +152,8 @@ impl Frames {
                 Ok(ticket)
             }
             Err(error) => {
-                // It was opened above and not submitted. After a device loss every ticket is done.
+                // Cannot fail: the ticket was opened above and not submitted, or every ticket is done after a device
+                // loss.
                 let _ = core.clock.discard(ticket);
                 Err(core.or_lost(error))
             }
@@ -279,7 +280,7 @@ unsafe fn prepare(
     let releases = submission.releases();
     let waits =
         submission.waits().len() + releases.iter().map(|release| release.waits().len()).sum::<usize>();
-    // Only submissions take any, and the queues are locked.
+    // Only submissions take fences and semaphores, and the queues are locked.
     let (fences, semaphores) = core.submission_state.lock().free_counts();
     for _ in fences..releases.len() + 1 {
         // SAFETY: the device is live as long as the core.
@@ -350,7 +351,7 @@ unsafe fn send(
             Ok(())
         }
         Err(error) => {
-            // They are or will be signaled, without a wait.
+            // The semaphores are or will be signaled, and nothing waits for them.
             for at in binary {
                 let semaphore = submitter.waits[at].semaphore;
                 core.submission_state.lock().spoil(semaphore);
@@ -360,14 +361,14 @@ unsafe fn send(
     }
 }
 
-/// Returns the timeline signal of a submission.
+/// Returns the signal of the queue's timeline semaphore; `None` without timeline semaphores.
 fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
     let semaphore = core.queues[queue.index()].semaphore;
     let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
     core.api.has_timeline().then_some(Point { semaphore, value, stages })
 }
 
-/// Takes one of the [prepared](prepare) fences; null with timelines.
+/// Takes one of the [prepared](prepare) fences; null with timeline semaphores.
 fn fence_for(core: &Core) -> vk::Fence {
     if core.api.has_timeline() {
         return vk::Fence::null();
@@ -387,7 +388,7 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
             submitter.waits.push(Point { semaphore, value, stages: wait.stages });
             continue;
         }
-        // Without timelines, the other queue signals a binary semaphore after all its submissions.
+        // Without timeline semaphores, the other queue signals a binary semaphore after all its submissions.
         let semaphore = core.submission_state.lock().free_semaphore();
         debug_assert!(semaphore.is_some(), "`prepare` creates one for each wait");
         let semaphore = semaphore.unwrap_or_default();

@@ -27,7 +27,7 @@ pub struct Attachment<'a> {
     pub mip: u32,
     /// The first layer. [`RenderingInfo::layers`] is the number of layers.
     pub layer: u32,
-    /// The format of the view, or none for that of the image.
+    /// The format of the view; `None` for the format of the image.
     pub view_format: Option<vk::Format>,
     /// The load operation.
     pub load_op: vk::AttachmentLoadOp,
@@ -43,7 +43,7 @@ pub struct Attachment<'a> {
 }
 
 impl<'a> Attachment<'a> {
-    /// Mip 0, layer 0, cleared to zero and stored.
+    /// Creates an attachment with mip 0 and layer 0, cleared to zero and stored.
     #[must_use]
     pub fn clear(image: &'a Image) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// Mip 0, layer 0, loaded and stored.
+    /// Creates an attachment with mip 0 and layer 0, loaded and stored.
     #[must_use]
     pub fn load(image: &'a Image) -> Self {
         Self { load_op: vk::AttachmentLoadOp::LOAD, ..Self::clear(image) }
@@ -137,14 +137,14 @@ pub struct Resolve<'a> {
     pub mip: u32,
     /// The first layer.
     pub layer: u32,
-    /// The format of the view, which must be that of the attachment's view; none for that of the image.
+    /// The format of the view, which must be that of the attachment's view; `None` for the format of the image.
     pub view_format: Option<vk::Format>,
     /// The resolve mode. The default is `AVERAGE` for colors, and `SAMPLE_ZERO` for integers, depth and stencil.
     pub mode: Option<vk::ResolveModeFlags>,
 }
 
 impl<'a> Resolve<'a> {
-    /// Mip 0, layer 0, with the default mode.
+    /// Creates a target with mip 0 and layer 0, and the default mode.
     #[must_use]
     pub fn new(image: &'a Image) -> Self {
         Self { image, mip: 0, layer: 0, view_format: None, mode: None }
@@ -227,7 +227,7 @@ pub struct RenderingInfo<'a> {
 }
 
 impl<'a> RenderingInfo<'a> {
-    /// Renders to one layer of the whole extent.
+    /// Creates an info for one layer and the whole extent.
     #[must_use]
     pub fn new(
         extent: vk::Extent3D,

@@ -33,7 +33,7 @@ pub enum StorageAccess {
 
 const READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 
-/// Returns the pipeline stages at which pipelines of a bind point use a binding, or none if its shader stages belong to
+/// Returns the pipeline stages at which pipelines of a bind point use a binding. Empty if its shader stages belong to
 /// other pipelines.
 fn stages_of(stages: vk::ShaderStageFlags, point: BindPoint) -> vk::PipelineStageFlags2 {
     use vk::PipelineStageFlags2 as Stages;
@@ -115,8 +115,8 @@ impl CommandList {
     }
 
     /// Binds bytes of a buffer as a uniform or storage buffer, depending on the binding. The stages of the binding use
-    /// them from the next draw or dispatch on. With a dynamic binding, ranges of equal size differ only in the offset.
-    /// With descriptor buffers, the buffer needs the usage `SHADER_DEVICE_ADDRESS`.
+    /// them from the next draw or dispatch on. With a dynamic binding, ranges of equal size in one buffer share one
+    /// descriptor set. With descriptor buffers, the buffer needs the usage `SHADER_DEVICE_ADDRESS`.
     ///
     /// # Errors
     /// See [`ListError`]; nothing was changed.
@@ -178,7 +178,7 @@ impl CommandList {
     }
 
     /// Binds an image as sampled image, with or without a sampler, storage image or input attachment, depending on the
-    /// binding. The default for `view` is [`Image::view`]. Of an image with depth and stencil, shaders see depth,
+    /// binding. The default for `view` is [`Image::view`]. If the image has depth and stencil, shaders read depth,
     /// unless `view` has only stencil.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ impl CommandList {
     /// [`flush`](BindlessHeap::flush), for example [`Frames::slot`](crate::Frames::slot).
     ///
     /// A heap in a descriptor buffer is bound beside the list's own descriptors. Bind all heaps of a list before its
-    /// first draw or dispatch: a later one makes the list rebind everything.
+    /// first draw or dispatch: the list rebinds everything for a heap that is bound later.
     ///
     /// # Errors
     /// See [`ListError`]; nothing was changed.
@@ -315,7 +315,7 @@ impl CommandList {
     }
 
     /// Writes a value to upload memory and binds it as a uniform buffer for the next draws or dispatches. With a
-    /// dynamic binding, values differ only in the offset.
+    /// dynamic binding, values of equal size in one page share one descriptor set.
     ///
     /// # Errors
     /// See [`ListError`]; nothing was changed.

@@ -22,7 +22,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// Returns a number that identifies the resource.
+    /// Returns the slot of the resource, which identifies it.
     fn resource(&self) -> u32 {
         match self {
             Self::Buffer(id, _) => ResourceId::from(*id).slot(),
@@ -88,7 +88,7 @@ impl BoundPoint {
         self.stale = true;
     }
 
-    /// Keeps the bindings that the binder keeps.
+    /// Changes the layout. Keeps the same bindings as the binder.
     pub(super) fn set_layout(&mut self, new: &PipelineLayout) {
         let old = self.layout.replace(new.clone());
         let keeps = |set: u32| {

@@ -18,8 +18,8 @@ const TARGET_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const RESOLVE_SOURCE: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_SOURCE };
 const RESOLVE_TARGET: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_TARGET };
 
-/// Returns the bytes from the first to the last that a region uses in the buffer. A larger range would add unused bytes
-/// to the readers, and later writes would wait for these instead of the previous write.
+/// Returns the bytes from the first to the last that a region uses in the buffer. With a larger range, the tracker
+/// would see reads of unused bytes, and later writes of these bytes would wait for the reads.
 fn bytes_of(image: &Image, region: &vk::BufferImageCopy) -> Range<u64> {
     let start = region.buffer_offset;
     let vk::Extent3D { width, height, depth } = region.image_extent;

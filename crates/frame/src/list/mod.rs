@@ -50,8 +50,9 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 
 /// A list of commands with automatic barriers and resource lifetimes.
 ///
-/// Each command declares its uses, records the required barriers in one call, and then itself. Submission resolves the
-/// barriers before the list. Buffers and images that the list uses live until the device is done with it.
+/// Each function declares the uses of its command, records the required barriers in one call, and then the command.
+/// Submission resolves the barriers before the list. Buffers and images that the list uses live until the device is
+/// done with it.
 ///
 /// [`Frames::list`](crate::Frames::list) creates it, one thread at a time records it, and
 /// [`Frames::submit`](crate::Frames::submit) consumes it. An unsubmitted list can be dropped.
@@ -405,7 +406,7 @@ impl CommandList {
         }
     }
 
-    /// Moves resources that are still in flight into `keeps`. Read-backs stay.
+    /// Moves the kept resources into `keeps`, for releases that are already submitted. Read-backs stay.
     pub(crate) fn move_kept(&mut self, keeps: &mut Vec<Kept>) {
         self.leave_kept();
         let is_read = |kept: &Kept| matches!(kept, Kept::Read(_));
@@ -425,12 +426,12 @@ impl CommandList {
         }
     }
 
-    /// Transfers and dispatches are not allowed within rendering.
+    /// Returns an error within rendering, where transfers and dispatches are not allowed.
     fn outside(&self) -> Result<(), ListError> {
         if self.rendering.is_some() { Err(ListError::InsideRendering) } else { Ok(()) }
     }
 
-    /// Draws are only allowed within rendering.
+    /// Returns an error outside of rendering, where draws are not allowed.
     fn inside(&self) -> Result<(), ListError> {
         if self.rendering.is_none() { Err(ListError::OutsideRendering) } else { Ok(()) }
     }

@@ -88,7 +88,7 @@ pub(super) struct Pass {
     made: Option<Made>,
 }
 
-/// Returns the operations of the aspect that is not attached while the other one of its image is: it is preserved.
+/// Returns the operations that preserve an aspect that is not attached while the other aspect of its image is.
 fn unattached_ops(store_op: vk::AttachmentStoreOp) -> (vk::AttachmentLoadOp, vk::AttachmentStoreOp) {
     let none = store_op == vk::AttachmentStoreOp::NONE;
     (vk::AttachmentLoadOp::LOAD, if none { store_op } else { vk::AttachmentStoreOp::STORE })

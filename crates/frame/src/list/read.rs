@@ -54,7 +54,7 @@ impl ReadState {
 /// [`CommandList::read_image`](crate::CommandList::read_image).
 ///
 /// It becomes ready when [`Frames::begin`](crate::Frames::begin), [`collect`](crate::Frames::collect) or
-/// [`wait`](crate::Frames::wait) finds that the list is done. They also wake it as a [`Future`].
+/// [`wait`](crate::Frames::wait) finds that the list is done. These calls also wake tasks that await the [`Future`].
 pub struct ReadBack {
     state: Arc<ReadState>,
     buffer: Buffer,
@@ -77,7 +77,8 @@ impl ReadBack {
         self.state.0.lock().0 == Phase::Ready
     }
 
-    /// Returns the ticket of the submission; none before the submission, and none when ready.
+    /// Returns the ticket of the submission. `None` before the submission and once the read-back is ready or has
+    /// failed.
     #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {
         match self.state.0.lock().0 {

@@ -38,7 +38,8 @@ impl Attached {
         Self { image: image.id(), tracked: image.tracked(&part), part, usage }
     }
 
-    /// Returns true if both have the same mips and layers, so that they may share state: depth and stencil, or slices.
+    /// Returns true if both have the same mips and layers, so that they may share one state: depth and stencil, or
+    /// slices.
     fn is_beside(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.image, one.tracked.mips.clone(), one.tracked.layers.clone());
         key(self) == key(other)

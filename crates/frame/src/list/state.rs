@@ -25,11 +25,11 @@ pub struct ViewportInfo {
     pub area: vk::Rect2D,
     /// Flips the viewport: `y` points up.
     pub flip: bool,
-    /// The depth of 0, from 0 to 1.
+    /// The depth, from 0 to 1, that a normalized depth of 0 maps to.
     pub min_depth: f32,
-    /// The depth of 1, from 0 to 1.
+    /// The depth, from 0 to 1, that a normalized depth of 1 maps to.
     pub max_depth: f32,
-    /// The scissor, or none for the area.
+    /// The scissor; `None` for the area.
     pub scissor: Option<vk::Rect2D>,
 }
 

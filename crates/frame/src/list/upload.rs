@@ -100,7 +100,7 @@ impl CopyRegion {
             if end != u64::from(size) {
                 check_multiple(what, end, block.into())?;
             }
-            // At most `size`.
+            // Fits, because it is at most `size`.
             *found = u32::try_from(end - start).unwrap_or(u32::MAX);
         }
         let extent = vk::Extent3D { width: found[0], height: found[1], depth: found[2] };

@@ -58,7 +58,7 @@ pub(crate) struct Views {
     pub(crate) made: Vec<(ViewInfo, vk::ImageView)>,
     /// Buffer views, by format, offset and size.
     pub(crate) texels: Vec<((vk::Format, u64, u64), vk::BufferView)>,
-    /// A replacement has copies of these views; no further views may be created.
+    /// True if a replacement has copies of these views. Then no further views may be created.
     pub(crate) handed_over: bool,
 }
 
@@ -218,7 +218,7 @@ impl<K: Kind> Current<K> {
         }
     }
 
-    /// Handle and id are consistent if the resource does not move between both calls.
+    /// Returns the current handle. It is consistent with the id if the resource does not move between both calls.
     #[inline]
     pub(crate) fn handle(&self) -> K::Handle {
         match self {

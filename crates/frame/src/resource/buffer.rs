@@ -15,8 +15,8 @@ use super::{CreateResourceError, SharedMemory, ViewError};
 use crate::device::Core;
 use crate::track::{BufferId, BufferInfo, MemoryRange};
 
-/// Returns true if the allocation permits moves: no host access, the default memory of its type, and bound by the
-/// allocator.
+/// Returns true if the allocation permits moves: it has no host access, is in a default block of its memory type, and
+/// the allocator has bound it.
 pub(super) fn may_move(info: &AllocationCreateInfo<'_>, made: &Allocation) -> bool {
     let stays = AllocationCreateFlags::CAN_ALIAS | AllocationCreateFlags::DONT_BIND;
     let default = info.pool.is_none() && info.scope.is_none() && !is_mapped(info);
@@ -314,8 +314,8 @@ impl Buffer {
         })
     }
 
-    /// Creates an equal body at the destination of a move. Dropping it first rolls back the move; dropping the old body
-    /// first completes it. Returns `None` if the buffer is not movable.
+    /// Creates an equal body at the destination of a move. If it is dropped before the old body, the move is rolled
+    /// back; if the old body is dropped first, the move is completed. Returns `None` if the buffer is not movable.
     pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Buffers>>, CreateError> {
         let Self(inner) = self;
         let Some(memory) = inner.current.movable_memory() else { return Ok(None) };

@@ -68,7 +68,7 @@ pub enum ViewError {
         /// The format.
         format: vk::Format,
     },
-    /// The image has none of the requested mips or layers.
+    /// The requested range of mips or layers is empty or outside of the image.
     OutOfRange {
         /// `"mips"` or `"layers"`.
         what: &'static str,

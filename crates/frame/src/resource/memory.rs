@@ -22,7 +22,7 @@ struct Inner {
 /// the last use of those that overlap it, and discards their contents.
 ///
 /// Cheap to clone. The memory is freed when the last clone and the last resource in it are dropped, and no list in
-/// flight uses one.
+/// flight uses such a resource.
 #[derive(Clone)]
 pub struct SharedMemory(Arc<Inner>);
 
@@ -66,7 +66,7 @@ pub(crate) enum Memory {
         memory: SharedMemory,
         range: MemoryRange,
     },
-    /// Memory and resource are imported.
+    /// The resource is imported, with its memory.
     Foreign,
 }
 
@@ -122,7 +122,7 @@ fn range_of(allocation: &Allocation) -> MemoryRange {
 
 fn free(core: &Core, allocation: Option<Allocation>) {
     let Some(allocation) = allocation else { return };
-    // SAFETY: its resource is destroyed, and lists in flight would have kept it.
+    // SAFETY: its resource is destroyed. Lists in flight would have kept the resource.
     if let Err(error) = unsafe { core.allocator.free_memory(allocation) } {
         tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of a resource was not freed");
     }

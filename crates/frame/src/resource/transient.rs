@@ -19,8 +19,8 @@ use crate::device::Core;
 pub struct TransientImage<'a> {
     /// The creation parameters.
     pub info: vk::ImageCreateInfo<'a>,
-    /// The first and the last step of the frame that use it, as the program numbers its passes. Other images may have
-    /// its memory before and after them.
+    /// The first and the last step of the frame that use it. The program numbers its passes. Other images may use the
+    /// memory before and after these steps.
     pub steps: RangeInclusive<u32>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) unsafe fn create(
     let mut heaps: Vec<(u32, Vec<Wanted>)> = Vec::new();
     for (at, image) in images.iter().enumerate() {
         let in_tiles = image.info.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT);
-        // SAFETY: the caller's promise. If lazily allocated memory is missing or used up, the image shares other memory.
+        // SAFETY: the caller's promise. If there is no lazily allocated memory left, the image shares other memory.
         made.push(in_tiles.then(|| unsafe { Image::create(core, &image.info, &lazily) }.ok()).flatten());
         if made[at].is_some() {
             continue;

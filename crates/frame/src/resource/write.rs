@@ -80,15 +80,15 @@ fn copy(core: &Core, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Resu
 }
 
 impl<K: Kind> Current<K> {
-    /// Calls `f` while no list uses the resource and none can begin to. Returns `None` if one does.
+    /// Calls `f` while no list uses the resource, and prevents that one begins to. Returns `None` if a list uses it.
     fn alone<R>(&self, core: &Core, f: impl FnOnce(&Body<K>) -> R) -> Option<R> {
-        // Lists that want to use it meanwhile wait for this lock.
+        // A list that begins to use the resource meanwhile waits for this lock.
         let _moving = core.moving.lock();
         self.with(|body| {
             if !body.close() {
                 return None;
             }
-            // Submitted lists hold a share until they are recycled.
+            // Submitted lists hold an `Arc` of the body until they are recycled.
             let alone = Arc::strong_count(body) == 1;
             fence(Ordering::Acquire);
             let answer = alone.then(|| f(body));

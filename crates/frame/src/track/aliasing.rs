@@ -92,8 +92,8 @@ impl PreviousUses {
         Sync { write, ..Sync::fresh(vk::ImageLayout::UNDEFINED) }
     }
 
-    /// Returns the memory barrier that makes previous writes available. An image barrier does not: it covers the memory
-    /// only as seen through that image. The barrier includes the write accesses, because the synchronization checks of
+    /// Returns the memory barrier that makes previous writes available. An image barrier does not, because it covers
+    /// only accesses through that image. The barrier includes the write accesses, because the synchronization checks of
     /// the validation layer consider only this barrier to precede the layout transition.
     pub(crate) fn memory_edge(&self, resource: &Resource, dst: Scope) -> Option<Edge> {
         let image = matches!(resource.raw, Raw::Image { .. });

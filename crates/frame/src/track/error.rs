@@ -26,7 +26,7 @@ pub enum UseError {
         /// The resource.
         resource: ResourceId,
     },
-    /// Only the first half of a split dependency is recorded for the range. Call [`join`](super::Recorder::join) first.
+    /// A split dependency of the range is not joined yet. Call [`join`](super::Recorder::join) first.
     Split {
         /// The resource.
         resource: ResourceId,
@@ -86,7 +86,7 @@ pub enum ResolveError {
         /// The resource.
         resource: ResourceId,
     },
-    /// A list uses a frozen resource in another way, or a resource that shares its memory.
+    /// A list uses a frozen resource in a way other than it was frozen for, or a resource that shares its memory.
     Frozen {
         /// The index of the list.
         list: usize,

@@ -6,7 +6,7 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 use super::sync::{Edge, Sync};
 use super::usage::{Scope, Use, WRITES};
 
-/// How much a list knows about an interval.
+/// The knowledge of a list about an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Not used in this list.
@@ -88,7 +88,7 @@ impl Local {
             if self.sync.readers.is_empty() {
                 return Answer::Twice;
             }
-            // Another reader of the command that changed the layout.
+            // `next` is another read by the command that changed the layout.
             let joined = self.sync.visible[0] | next.scope();
             self.sync.write.stages |= next.stages;
             self.sync.readers |= next.stages;
@@ -120,7 +120,7 @@ impl Local {
             && !self.first.discards
     }
 
-    /// Begins a split dependency, if `next` only reads and the list knows the previous state.
+    /// Begins a split dependency, if `next` only reads and the previous state is known.
     pub(crate) fn split(&mut self, next: &Use, step: u32, id: u32) -> Answer {
         if self.split != 0 {
             return Answer::Split;

@@ -53,7 +53,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Creates an empty one.
+    /// Creates an empty split dependency.
     #[must_use]
     pub const fn new() -> Self {
         Self { batch: BarrierBatch::new(), resource: None, id: 0 }
@@ -105,7 +105,7 @@ pub struct Recorder {
     /// Number of the next command.
     step: u32,
     batch: BarrierBatch,
-    /// The contents of `batch` were returned by `flush`.
+    /// True if `flush` has returned the contents of `batch`.
     flushed: bool,
     /// Index in `held`.
     memories: HashMap<vk::DeviceMemory, usize>,
@@ -286,7 +286,7 @@ impl Recorder {
             return Err(UseError::OutOfRange { resource: image.into() });
         }
         let (index, usage) = (self.find(&image.0)?, self.owned(&image.0, usage));
-        // They were recorded before the next command.
+        // The undeclared commands were recorded before the next command.
         let (step, cells) = (self.step.wrapping_sub(1), &mut self.entries[index].cells);
         let mut known = true;
         shape.runs(part, |start, end| {
@@ -451,7 +451,7 @@ impl Recorder {
         split.batch.clear();
         let index = self.find(resource)?;
         (split.id, split.resource) = (next_split(), Some(*resource));
-        // Another resource may have taken shared memory since. The use itself takes it back.
+        // Another resource may have taken the shared memory since. The later use then takes it back.
         let memory = self.entries[index].memory;
         let held = |(start, end)| self.held[memory].single(start, end) == Some(&(index + 1));
         let here = resource.bytes().is_none_or(held);

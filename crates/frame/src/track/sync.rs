@@ -64,12 +64,12 @@ impl Edge {
 }
 
 impl Sync {
-    /// The state of an unused interval.
+    /// Returns the state of an unused interval.
     pub(crate) const fn fresh(layout: vk::ImageLayout) -> Self {
         Self::after_wait(Scope::NONE, layout, vk::QUEUE_FAMILY_IGNORED)
     }
 
-    /// All previous uses are available, and visible to `scope`.
+    /// Returns the state after a semaphore wait: all previous uses are available, and visible to `scope`.
     pub(crate) const fn after_wait(scope: Scope, layout: vk::ImageLayout, owner: u32) -> Self {
         Self {
             write: Scope::new(scope.stages, Access::NONE),
@@ -158,7 +158,7 @@ impl Sync {
                 *seen = scope;
                 return;
             }
-            // Only such a union is a product.
+            // Otherwise the union would be no product of stages and accesses.
             if seen.stages == scope.stages || seen.access == scope.access {
                 *seen = *seen | scope;
                 return;
@@ -203,7 +203,7 @@ impl Sync {
 
     /// Sets the state after a use that writes or changes the layout or owner.
     pub(crate) fn follow(&mut self, next: &Use) {
-        // A use without stages hands over to an external owner: the next use waits for all commands.
+        // A use without stages transfers the resource to an external owner: the next use waits for all commands.
         let stages = if next.stages.is_empty() { Stages::ALL_COMMANDS } else { next.stages };
         let layout = if next.layout == vk::ImageLayout::UNDEFINED { self.layout } else { next.layout };
         *self = Self {

@@ -162,19 +162,19 @@ pub struct Use {
 const SHADER_READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 
 impl Use {
-    /// `vkCmdCopyBuffer` and similar commands: the source.
+    /// The source of `vkCmdCopyBuffer` and similar commands.
     pub const COPY_SOURCE: Self =
         Self::new(Stages::COPY, Access::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-    /// `vkCmdCopyBuffer` and similar commands: the destination.
+    /// The destination of `vkCmdCopyBuffer` and similar commands.
     pub const COPY_TARGET: Self =
         Self::new(Stages::COPY, Access::TRANSFER_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-    /// `vkCmdBlitImage`: the source.
+    /// The source of `vkCmdBlitImage`.
     pub const BLIT_SOURCE: Self =
         Self::new(Stages::BLIT, Access::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-    /// `vkCmdBlitImage`: the destination.
+    /// The destination of `vkCmdBlitImage`.
     pub const BLIT_TARGET: Self =
         Self::new(Stages::BLIT, Access::TRANSFER_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-    /// `vkCmdClearColorImage` and `vkCmdFillBuffer`.
+    /// The destination of `vkCmdClearColorImage` and `vkCmdFillBuffer`.
     pub const CLEAR: Self =
         Self::new(Stages::CLEAR, Access::TRANSFER_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
     /// A color attachment that is loaded or blended, and stored.
@@ -246,15 +246,15 @@ impl Use {
         Self { family, ..Self::new(Stages::NONE, Access::NONE, layout) }
     }
 
-    /// Returns the use without need for the previous contents: a layout transition starts from `UNDEFINED`, and no
+    /// Returns the use, changed to discard the previous contents: a layout transition starts from `UNDEFINED`, and no
     /// other queue family has to release the resource.
     #[must_use]
     pub const fn discard(self) -> Self {
         Self { discards: true, ..self }
     }
 
-    /// Returns the use with writes that need no order among themselves, because they write different places or their
-    /// order does not matter. Equal uses in succession get no barrier between them.
+    /// Returns the use, changed so that its writes need no order among themselves: they write different places, or
+    /// their order does not matter. Equal uses in succession get no barrier between them.
     /// [`Recorder::storage_barrier`](super::Recorder::storage_barrier) requests one.
     #[must_use]
     #[doc(alias = "setEnableUavBarriersForTexture")]
@@ -278,7 +278,7 @@ impl Use {
     }
 }
 
-/// Combines two uses by one command. Layout and family are those of the left one.
+/// Combines two uses by one command. Layout and family are those of the left operand.
 impl BitOr for Use {
     type Output = Self;
 

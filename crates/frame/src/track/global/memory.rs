@@ -115,7 +115,7 @@ fn limits() -> (usize, usize) {
 }
 
 impl TrackedResource {
-    /// Joins intervals of a resource that is used piece by piece. Their number would grow without bound.
+    /// Joins intervals of a resource that is used piece by piece, because their number would grow without bound.
     ///
     /// # Complexity
     ///

@@ -122,7 +122,7 @@ struct State {
     sync: Sync,
     /// `NO_QUEUE` if no submission used it.
     queue: u8,
-    /// Other queues that have read since, as a bit mask, and the stages of these reads.
+    /// Bit mask of other queues that have read since, and the stages of these reads.
     others: u16,
     other_readers: Stages,
     /// The last submission on `queue` that used the interval, and the last that wrote it.
@@ -144,7 +144,7 @@ impl State {
 
 #[derive(Debug)]
 struct TrackedResource {
-    /// The slot is free if the generation is odd.
+    /// The resource in this slot. The slot is free if the generation is odd.
     resource: Resource,
     cells: Intervals<State>,
     /// Number of intervals after states were joined last.

@@ -156,8 +156,8 @@ impl Resolver<'_> {
         (state.queue, state.serial) = (self.queue.index, self.serial);
     }
 
-    /// Handles the first use of an interval in a list. Returns true if it is a read concurrent to the queue that keeps
-    /// the state.
+    /// Handles the first use of an interval in a list. Returns true if it is a read that is concurrent with another
+    /// queue, which keeps the state.
     fn resolve_first(
         &mut self,
         resource: &Resource,
@@ -169,7 +169,7 @@ impl Resolver<'_> {
         let first = &local.first;
         let preamble = self.preamble_for(state);
         let stages = or_all(first.stages);
-        // Stages that waited for a semaphore. A layout transition must come after that wait.
+        // Stages that have waited for a semaphore. A layout transition must come after that wait.
         let mut waited = Stages::NONE;
         if state.queue != NO_QUEUE {
             if first.discards && !is_external(state.sync.owner) && state.sync.changes_owner(first) {
@@ -241,7 +241,8 @@ impl Resolver<'_> {
         }
         for other in 0..MAX_QUEUES {
             if others & (1 << other) != 0 {
-                // The state does not keep which submission read. The newest one is not before any that did.
+                // The state does not store which submissions have read. The newest submission is not before any of
+                // them.
                 self.wait(u8::try_from(other).unwrap_or(NO_QUEUE), self.newest(other), stages);
             }
         }
@@ -252,8 +253,8 @@ impl Resolver<'_> {
                 sync.readers = state.other_readers;
             }
             state.sync = sync;
-            // `written` counts submissions of `queue`, which is this one now, even if the use only reads: later waits
-            // name this submission, which has waited for the write.
+            // `written` is a submission to `queue`, which is the current queue now, even if the use only reads. Later
+            // waits name this submission, which has waited for the write.
             state.written = self.serial;
         }
         (state.others, state.other_readers) = (0, Stages::NONE);
@@ -358,7 +359,7 @@ impl Resolver<'_> {
             });
             let found = last_users.retain_latest();
             self.take_memory(entries, used, found);
-            // If the list used only a part, it has not waited yet for the users of the rest.
+            // If the list used only a part of the resource, it has not waited for the users of the rest yet.
             let waited = used.taken.is_some() || !found.is_empty() || is_used_whole(used);
             let holder = Holder { slot: Some(resource.slot), list: if waited { list } else { 0 } };
             self.out.journal.hold(memories, memory_range.memory, bytes, holder);
@@ -448,7 +449,7 @@ fn first_scope(used: &recorder::UsedResource) -> Scope {
     scope
 }
 
-/// A use without stages waits with all stages.
+/// Returns the stages, or all stages if there are none: a use without stages waits with all.
 fn or_all(stages: Stages) -> Stages {
     if stages.is_empty() { Stages::ALL_COMMANDS } else { stages }
 }
