@@ -109,7 +109,7 @@ struct Inner {
 /// ```
 /// use sublet::{descriptor::*, sim};
 /// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
-/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// assert_ne!(device.model(), BindingModel::Auto);
 /// # Ok::<(), CreateDescriptorDeviceError>(())

@@ -18,7 +18,7 @@ use crate::base::cast::index;
 /// let bindings = [vk::DescriptorSetLayoutBinding::default()
 ///     .binding(3).descriptor_type(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(2)];
 /// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
+/// // SAFETY: the create-info is valid. The handle may be null, because it is not used.
 /// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
 /// let binding: &SetLayoutBinding = layout.binding(3).unwrap();
 /// assert_eq!((binding.kind, binding.count), (DescriptorKind::StorageBuffer, 2));
@@ -87,7 +87,7 @@ struct Inner {
 ///         .binding(1).descriptor_type(vk::DescriptorType::COMBINED_IMAGE_SAMPLER).descriptor_count(4),
 /// ];
 /// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
+/// // SAFETY: the create-info is valid. The handle may be null, because it is not used.
 /// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
 /// assert_eq!(layout.counts().get(DescriptorKind::CombinedImageSampler), 4);
 /// # Ok::<(), SetLayoutError>(())

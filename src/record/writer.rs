@@ -1,5 +1,4 @@
-//! The thread that writes a recording. Calls of the program wait for the disk only if it stays slower than the program
-//! for long.
+//! The thread that writes a recording. Calls of the program wait for the sink only when all payloads are full.
 
 use std::any::Any;
 use std::io::{self, Write};

@@ -33,14 +33,14 @@
 //! use sublet::retire::{Clock, Retire};
 //!
 //! let clock = Clock::new();
-//! let graphics = clock.add_timeline()?; // one for each queue that signals a semaphore of its own
+//! let graphics = clock.add_timeline()?; // one for each queue, each with its own semaphore
 //! let mut garbage = Retire::new();
 //!
 //! let ticket = clock.open(graphics); // recording starts
 //! garbage.push(ticket, "a buffer that the recording reads");
 //! clock.submit(ticket, 1)?; // submitted; its vkQueueSubmit signals 1
 //!
-//! clock.poll(|_timeline| Ok::<u64, ()>(0)).unwrap(); // vkGetSemaphoreCounterValue says 0: not yet
+//! clock.poll(|_timeline| Ok::<u64, ()>(0)).unwrap(); // vkGetSemaphoreCounterValue returned 0: not done
 //! assert_eq!(garbage.collect(&clock, |_| unreachable!())?, 0);
 //! clock.poll(|_timeline| Ok::<u64, ()>(1)).unwrap();
 //! assert_eq!(garbage.collect(&clock, |buffer| println!("{buffer} is free"))?, 1);

@@ -120,7 +120,7 @@ impl<T> Arena<T> {
 /// let texture = Arc::new("texture");
 /// let ticket = clock.open(timeline);
 /// kept.push(ticket, Box::new(Arc::clone(&texture))); // shared
-/// kept.push(ticket, Box::new(vec![0_u8; 64])); // a temporary: nobody else has it
+/// kept.push(ticket, Box::new(vec![0_u8; 64])); // a temporary value
 /// clock.submit(ticket, 1)?;
 ///
 /// clock.completed(timeline, 1);

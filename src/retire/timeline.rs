@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - L1: `unfinished` is sorted by serial; a ticket that is not in it is done.
-//! - L2: the first of `unfinished` is not done. Done tickets behind it are removed when the list is full.
+//! - L2: the first of `unfinished` is not done. Done tickets after it are removed when the list is full.
 //! - L3: some ticket is submitted and not done if and only if `submitted > completed`.
 //! - L4: `frames` is sorted by slot, with one entry for each slot.
 //! - L5: `promised <= completed`.

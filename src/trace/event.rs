@@ -28,7 +28,7 @@ pub struct DefragmentationNumber(pub u32);
 ///
 /// ```
 /// use sublet::trace::{Event, Record, Trace};
-/// // As a test would write one.
+/// // Written by hand, as in a test.
 /// let record = Record { event: Event::Frame { index: 7 }, ..Record::default() };
 /// let trace = Trace { records: vec![record], ..Trace::default() };
 /// assert_eq!(Trace::read(&trace.to_bytes())?, trace);

@@ -1,7 +1,7 @@
 //! Uploads: bytes that the host writes for one recording, and that the device reads when the recording runs.
 //!
 //! Examples are the constants of a draw, the vertices of particles and of the user interface, and staging for copies.
-//! Such bytes are written once, used once, and gone when the device is done with the recording. Creating a buffer for
+//! Such bytes are written once, used once, and unused when the device is done with the recording. Creating a buffer for
 //! each would cost a thousand times as much as writing them. An [`UploadArena`] owns buffers that stay mapped, its
 //! pages, and hands out parts of them. A [`Clock`](crate::retire::Clock) reports, from fences or timeline semaphores,
 //! that the device is done with a recording. The pages of that recording then become free:
@@ -18,11 +18,11 @@
 //! let clock = Clock::new();
 //! let graphics = clock.add_timeline()?;
 //! let info = UploadArenaCreateInfo { name: Some("per frame"), ..Default::default() };
-//! // SAFETY: the usages need nothing enabled, and the clock says the truth.
+//! // SAFETY: the usages need nothing enabled, and the clock reports completion correctly.
 //! let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;
 //!
 //! for frame in 0..6_u32 {
-//!     // The fence of the slot was waited for: the device is done with what the slot did before.
+//!     // vkWaitForFences for the slot's fence goes here.
 //!     let ticket = clock.begin_frame(graphics, frame % 3);
 //!     uploads.collect(&clock)?;
 //!
@@ -31,15 +31,15 @@
 //!         let dynamic_offset = u32::try_from(matrix.offset)?; // for vkCmdBindDescriptorSets
 //!     }
 //!
-//!     uploads.flush(ticket)?; // what was written is visible to the device, and stays until the ticket is done
+//!     uploads.flush(ticket)?; // makes the bytes visible, and keeps them until the ticket is done
 //!     // vkQueueSubmit goes here, with the slot's fence.
 //!     clock.end_frame(ticket)?;
 //! }
-//! assert_eq!(uploads.statistics().pages, 3); // one for each frame in flight, and none after the third frame
+//! assert_eq!(uploads.statistics().pages, 3); // one for each frame in flight
 //!
 //! clock.idle(); // vkDeviceWaitIdle was called
 //! uploads.collect(&clock)?;
-//! drop(uploads); // all pages are free, and go
+//! drop(uploads); // destroys all pages, which are free
 //! assert_eq!(allocator.statistics().block_count, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -19,7 +19,7 @@ use crate::device::Device;
 /// // SAFETY: the usages need nothing enabled, and nothing is submitted here.
 /// let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
 /// let upload = arena.allocate(64, 16)?;
-/// // SAFETY: the pointer is valid for 64 bytes, which nobody else uses.
+/// // SAFETY: the pointer is valid for 64 bytes, and nothing else uses them.
 /// unsafe { upload.ptr.write_bytes(7, 64) };
 /// assert!(upload.offset % 16 == 0 && upload.address.is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

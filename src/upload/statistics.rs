@@ -31,7 +31,7 @@ pub struct ArenaStatistics {
     pub peak_used: u64,
     /// Bytes lost to alignment, in pages that are not collected.
     pub padding: u64,
-    /// Bytes lost behind the last upload of pages that are not collected.
+    /// Bytes lost after the last upload of pages that are not collected.
     pub tail: u64,
     /// Bytes left in the current page.
     pub rest: u64,

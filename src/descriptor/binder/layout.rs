@@ -40,7 +40,7 @@ pub(super) const MAX_SETS: u32 = u32::BITS;
 ///
 /// // SAFETY: the layout was made from it.
 /// let sets = [unsafe { SetLayout::new(handles[0], &info) }?];
-/// // SAFETY: the pipeline layout was made from these, and lives longer.
+/// // SAFETY: the pipeline layout was made from these, and outlives the value.
 /// let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;
 /// assert_eq!(layout.set_count(), 1);
 /// # drop(layout);
@@ -183,8 +183,8 @@ impl PipelineLayoutInfo {
         narrow(self.inner.plans.len())
     }
 
-    /// Returns the number of sets, from set 0 on, that stay bound when something is bound with `other`: those before
-    /// the first different set, and none if the push constants differ ("Pipeline Layout Compatibility").
+    /// Returns the number of sets, from set 0 on, that stay bound when a set is bound with `other`: those before the
+    /// first different set, and none if the push constants differ ("Pipeline Layout Compatibility").
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {

@@ -159,11 +159,11 @@ impl Default for BinderCreateInfo<'_> {
 /// // SAFETY, here and below: the objects are live, belong together and outlive what is made from them.
 /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// // Once, beside the pipeline layout: what Vulkan does not report of it.
+/// // Once, next to the pipeline layout: a description, which Vulkan cannot report.
 /// let sets = [unsafe { SetLayout::new(set_handles[0], &set_info) }?];
 /// let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;
 ///
-/// // For each thread that records.
+/// // Once for each recording thread.
 /// let mut binder = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;
 /// let mut uploads = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
 /// let clock = Clock::new();
@@ -181,7 +181,7 @@ impl Default for BinderCreateInfo<'_> {
 ///     unsafe { binder.commit(commands, BindPoint::Graphics) }?;
 ///     // vkCmdDraw goes here.
 /// }
-/// // One set for all draws, bound with another offset for each.
+/// // All draws use one set, each with its own offset.
 /// assert_eq!(gpu.calls("vkAllocateDescriptorSets"), 1);
 /// assert_eq!(gpu.calls("vkCmdBindDescriptorSets"), 1000);
 ///
@@ -190,7 +190,7 @@ impl Default for BinderCreateInfo<'_> {
 /// // vkQueueSubmit goes here, and signals 1.
 /// clock.submit(ticket, 1)?;
 /// # unsafe { vulkan.destroy_command_pool(pool, None) };
-/// clock.completed(timeline, 1); // as vkGetSemaphoreCounterValue says
+/// clock.completed(timeline, 1); // the result of vkGetSemaphoreCounterValue
 /// binder.collect(&clock)?;
 /// uploads.collect(&clock)?;
 /// # drop((binder, uploads, layout));

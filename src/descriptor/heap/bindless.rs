@@ -28,7 +28,7 @@ use crate::upload::AllocatorRef;
 ///
 /// | [`kind`](Self::kind) | condition | writes are visible |
 /// |---|---|---|
-/// | [`Native`](BindlessKind::Native) | the device's [model](DescriptorDevice::model) is Vulkan's own heaps, which the program must request | at once |
+/// | [`Native`](BindlessKind::Native) | the device's [model](DescriptorDevice::model) is Vulkan's own heaps; only if the program requests it | at once |
 /// | [`Buffer`](BindlessKind::Buffer) | the device's [model](DescriptorDevice::model) is descriptor buffers | at once |
 /// | [`Set`](BindlessKind::Set) | descriptor indexing is enabled | at once |
 /// | [`Classic`](BindlessKind::Classic) | otherwise | from the next [`flush`](Self::flush) on |
@@ -53,7 +53,7 @@ use crate::upload::AllocatorRef;
 /// use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
 /// # let profile = "lavapipe";
 /// let gpu = sim::Gpu::new(sim::Profile::by_name(profile).unwrap());
-/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the values.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
@@ -65,7 +65,7 @@ use crate::upload::AllocatorRef;
 /// let samplers = unsafe { BindlessHeap::create(&device, &allocator, &info) }?;
 ///
 /// let range = samplers.allocate(1)?;
-/// // SAFETY: the sampler is live, and no shader looks at a slot that was just allocated.
+/// // SAFETY: the sampler is live, and no shader uses a slot that was just allocated.
 /// let index = unsafe { samplers.write(range.id(), 0, &Descriptor::Sampler(sampler)) }?;
 /// // SAFETY: nothing was submitted, here and below.
 /// unsafe { samplers.flush(0) };

@@ -44,13 +44,13 @@ use crate::upload::AllocatorRef;
 /// use sublet::descriptor::*;
 /// use sublet::{Allocator, AllocatorCreateInfo, sim};
 /// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
-/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the values.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// // SAFETY: as above.
 /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let heap = DescriptorHeap::new(BufferStore::new(&device, &allocator, &HeapCreateInfo::default())?);
 /// let range = heap.allocate(8)?;
-/// // SAFETY: the device uses nothing of it.
+/// // SAFETY: the device does not use the heap.
 /// unsafe { heap.into_store().destroy() };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -64,7 +64,7 @@ use crate::upload::AllocatorRef;
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
 /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
 /// let store = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap();
-/// allocator.destroy(); // its memory, in which the store writes
+/// allocator.destroy(); // would free the memory that the store writes to
 /// unsafe { store.destroy() };
 /// ```
 #[must_use = "the buffer lives until it is destroyed"]

@@ -56,7 +56,7 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// use sublet::descriptor::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
 /// let info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) };

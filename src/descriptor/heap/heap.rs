@@ -89,18 +89,18 @@ pub(super) fn next_id() -> u32 {
 /// # let allocator = unsafe { sublet::Allocator::new(&sublet::AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// # let memory = sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto);
 /// # let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &memory) }?;
-/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let info = HeapCreateInfo { slots: 1_024, ..HeapCreateInfo::new(HeapKind::Resource) };
 /// let heap = DescriptorHeap::new(SetStore::new(&device, &info)?);
 ///
 /// let material = heap.allocate(2)?;
 /// let lights = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 256));
-/// // SAFETY: the buffer is live, and no shader looks at the slot.
+/// // SAFETY: the buffer is live, and no shader uses the slot.
 /// let index = unsafe { heap.write(material.id(), 1, &lights) }?;
 /// assert_eq!(index, material.first() + 1);
 ///
-/// // Its last frame:
+/// // The last frame that uses the material:
 /// let clock = Clock::new();
 /// let timeline = clock.add_timeline()?;
 /// let frame = clock.open(timeline);
@@ -109,7 +109,7 @@ pub(super) fn next_id() -> u32 {
 /// clock.submit(frame, 1)?;
 /// clock.completed(timeline, 1);
 /// assert_eq!(heap.collect(&clock)?, 2);
-/// // SAFETY: the device uses nothing of it.
+/// // SAFETY: the device does not use the heap.
 /// unsafe { heap.into_store().destroy() };
 /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -74,12 +74,12 @@ const ALL: &[DescriptorKind] = &[
 /// use sublet::descriptor::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let range = staging.allocate(3)?;
 /// let all = BufferDescriptor::null();
-/// // SAFETY: there is nothing that could be dead.
+/// // SAFETY: the null descriptor refers to no object.
 /// unsafe { staging.write(range.id(), 0, &Descriptor::StorageBuffer(all)) }?;
 /// staging.free(range)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -80,7 +80,7 @@ impl MappingSource {
 ///
 /// ```
 /// use sublet::descriptor::{BindingMapping, MappingSource, heap_ffi::resource_type};
-/// // Set 0, binding 2: the uniform buffer is what was pushed from byte 16 on.
+/// // Set 0, binding 2: a uniform buffer in push data, from byte 16 on.
 /// let resources = resource_type::UNIFORM_BUFFER;
 /// let material = BindingMapping { set: 0, binding: 2, count: 1, resources, source: MappingSource::PushData(16) };
 /// assert_eq!(material.to_vk().first_binding, 2);

@@ -47,8 +47,8 @@ use sublet_vk::descriptor_heap as ffi;
 /// the driver takes no handles. Buffers are written from their address, as in a [`BufferStore`](super::BufferStore).
 ///
 /// [`HeapCreateInfo::arrays`] and [`HeapCreateInfo::stages`] are ignored: there is one array, visible to all stages.
-/// When the heap [grows](super::DescriptorHeap#growing), the reserved range moves behind the slots of the new buffer.
-/// Mappings and offsets stay.
+/// When the heap [grows](super::DescriptorHeap#growing), the reserved range moves after the slots of the new buffer.
+/// Mappings and offsets stay the same.
 ///
 /// # Binding
 /// Call [`cmd_bind`](Self::cmd_bind) once for each command buffer and kind of heap, before the first draw or dispatch.
@@ -61,14 +61,14 @@ use sublet_vk::descriptor_heap as ffi;
 /// let gpu = Gpu::builder(Profile::by_name("intel-arc-a770").unwrap())
 ///     .descriptor_heap(DescriptorHeapLimits::MESA_ANV)
 ///     .build();
-/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the values.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// // SAFETY: as above.
 /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let heap = DescriptorHeap::new(NativeStore::new(&device, &allocator, &HeapCreateInfo::default())?);
 /// let range = heap.allocate(8)?;
 /// assert_eq!(heap.store().offset_of(range.first()), Some(0));
-/// // SAFETY: the device uses nothing of it.
+/// // SAFETY: the device does not use the heap.
 /// unsafe { heap.into_store().destroy() };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -16,7 +16,7 @@ use super::error::OutOfRange;
 /// use sublet::descriptor::DescriptorHeap;
 /// # use sublet::{descriptor::*, sim};
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let textures = staging.allocate(5)?;
@@ -66,7 +66,7 @@ impl Deref for DescriptorRange {
 /// ```
 /// # use sublet::{descriptor::*, sim};
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let textures = staging.allocate(5)?;

@@ -60,13 +60,13 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// use sublet::descriptor::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..HeapCreateInfo::new(HeapKind::Resource) };
 /// let store = SetStore::new(&device, &info)?;
 /// assert_eq!(store.binding(DescriptorKind::StorageBuffer), Some(3));
 /// let heap = DescriptorHeap::new(store);
-/// // SAFETY: the device uses nothing of it.
+/// // SAFETY: the device does not use the heap.
 /// unsafe { heap.into_store().destroy() };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

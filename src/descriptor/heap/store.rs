@@ -42,7 +42,7 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// let heap = DescriptorHeap::new(Written(RefCell::default()));
 /// let range = heap.allocate(4)?;
 /// let sampler = Descriptor::Sampler(ash::vk::Sampler::null());
-/// // SAFETY: this store looks at nothing.
+/// // SAFETY: this store does not use the descriptor.
 /// unsafe { heap.write(range.id(), 3, &sampler) }?;
 /// assert_eq!(*heap.store().0.borrow(), [3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -12,7 +12,7 @@ use crate::device::DriverError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateDescriptorSetError {
-    /// Such a layout has no sets: its descriptors are pushed, or are in a descriptor buffer.
+    /// The layout has no sets: its descriptors are pushed, or are in a descriptor buffer.
     NotForSets {
         /// The layout's flags.
         flags: vk::DescriptorSetLayoutCreateFlags,

@@ -44,7 +44,7 @@ use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 /// // SAFETY: the layout is live.
 /// let set = unsafe { sets.allocate(&layout) }?;
 ///
-/// // A frame draws with it, and it is the last one that does:
+/// // The last frame that uses the set:
 /// let clock = sublet::retire::Clock::new();
 /// let timeline = clock.add_timeline()?;
 /// let frame = clock.begin_frame(timeline, 0);
@@ -207,7 +207,7 @@ impl PersistentSets {
     /// # let timeline = clock.add_timeline()?;
     /// let set = unsafe { sets.allocate(&layout) }?;
     /// let (id, ticket) = (set.id(), clock.open(timeline));
-    /// // SAFETY: what is recorded for the ticket is the last that uses the set.
+    /// // SAFETY: the recording of the ticket is the last that uses the set.
     /// unsafe { sets.retire(ticket, set) }?;
     /// assert!(sets.set(id).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

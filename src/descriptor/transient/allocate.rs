@@ -92,7 +92,7 @@ impl TransientSets {
     /// # let info = vk::DescriptorSetLayoutCreateInfo::default();
     /// # let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
     /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// // SAFETY: it is refused before Vulkan is called: the layout has no such binding.
+    /// // SAFETY: the call fails before it calls Vulkan: the layout has no variable binding.
     /// let error = unsafe { sets.allocate_variable(&layout, 10) }.unwrap_err();
     /// assert_eq!(error, TransientError::VariableCount { count: 10, max: 0 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -21,7 +21,7 @@ pub enum TransientError {
         /// The capacity of a pool.
         capacity: Box<DescriptorCounts>,
     },
-    /// Such a layout has no sets, or none in these pools: its descriptors are pushed, are in a descriptor buffer, or
+    /// The layout has no sets, or none in these pools: its descriptors are pushed, are in a descriptor buffer, or
     /// are host-only.
     NoSetsOfLayout {
         /// The layout's flags.

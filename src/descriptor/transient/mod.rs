@@ -64,7 +64,7 @@ const AFTER_BIND: usize = 1;
 /// use ash::vk;
 /// use sublet::{descriptor::*, retire::Clock, sim};
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
-/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let binding = vk::DescriptorSetLayoutBinding::default()
 ///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1).stage_flags(vk::ShaderStageFlags::COMPUTE);
@@ -78,7 +78,7 @@ const AFTER_BIND: usize = 1;
 /// let timeline = clock.add_timeline()?;
 /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
 /// for frame in 0..4 {
-///     // Here wait for the fence of this slot: the frame before last.
+///     // vkWaitForFences for the slot's fence goes here.
 ///     let ticket = clock.begin_frame(timeline, frame % 2);
 ///     sets.collect(&clock)?;
 ///     for _draw in 0..100 {

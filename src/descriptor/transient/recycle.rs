@@ -49,7 +49,7 @@ impl TransientSets {
     /// unsafe { sets.allocate(&layout) }?;
     /// sets.flush(ticket)?;
     /// assert_eq!(sets.collect(&clock)?, 0);
-    /// clock.discard(ticket)?; // it is not submitted after all
+    /// clock.discard(ticket)?; // it will not be submitted
     /// assert_eq!(sets.collect(&clock)?, 1);
     /// # drop(sets);
     /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };

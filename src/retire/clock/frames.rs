@@ -32,7 +32,7 @@ impl Clock {
     /// for frame in frames {
     ///     clock.end_frame(frame)?;
     /// }
-    /// // ... and two from now on: slot 2 never comes again.
+    /// // ... and two from now on: slot 2 is not used again.
     /// let fourth = clock.begin_frame(timeline, 0);
     /// clock.end_frame(fourth)?;
     /// assert!(clock.is_done(frames[0]) && !clock.is_done(frames[1]));

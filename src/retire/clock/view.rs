@@ -15,7 +15,7 @@ use crate::retire::{Ticket, TimelineId};
 /// ```
 /// use sublet::retire::{Clock, ClockView, Retire, Ticket};
 ///
-/// /// A component of the program's own: it frees what is done, and cannot say that something is.
+/// /// A component of the program: it frees completed items, but cannot report completion.
 /// fn tidy(clock: &ClockView, garbage: &mut Retire<Vec<u8>>, last: Ticket) -> bool {
 ///     garbage.collect(clock, drop).is_ok() && clock.is_done(last)
 /// }

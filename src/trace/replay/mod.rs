@@ -93,7 +93,7 @@ pub struct ReplayedPool {
 /// # let mesh = Existing { size: 4096, alignment: 256, ..Existing::new(AllocationNumber(0)) };
 /// # let event = Event::Existing(Box::new(mesh));
 /// # let bytes = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() }.to_bytes();
-/// // From a file that some program recorded.
+/// // `bytes` is the content of a recorded file.
 /// let trace = Trace::read(&bytes)?;
 /// let gpu = trace.header.simulated().build();
 /// // SAFETY: instance and device are live, and outlive the allocator.

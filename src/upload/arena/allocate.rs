@@ -80,7 +80,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// Same as [`Self::allocate`]; [`UploadError::ZeroSize`] for an empty slice.
     #[inline]
     pub fn write_slice<T: Copy>(&mut self, values: &[T], alignment: u64) -> Result<Upload, UploadError> {
-        // An alignment that is not a power of two stays an error, even if it is below that of `T`.
+        // An alignment that is not a power of two is an error, even if it is below that of `T`.
         let least = widen(align_of::<T>());
         let alignment = if alignment.is_power_of_two() { alignment.max(least) } else { alignment };
         self.place(widen(size_of_val(values)), alignment, |backing, upload| {
@@ -134,7 +134,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// # use sublet::{*, retire::*, upload::*};
     /// # let (gpu, allocator) = sublet::doc_example();
     /// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
-    /// // SAFETY: the usages need nothing enabled, and the clock says the truth.
+    /// // SAFETY: the usages need nothing enabled, and the clock reports completion correctly.
     /// let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;
     /// # let clock = Clock::new();
     /// # let timeline = clock.add_timeline()?;

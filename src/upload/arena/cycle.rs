@@ -88,7 +88,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// Continues the current page behind its flushed bytes.
+    /// Continues the current page after its flushed bytes.
     fn share_current(&mut self) {
         if let Some(page) = self.pages.get_mut(self.current) {
             let next = self.buffers.round(&page.backing, page.next);

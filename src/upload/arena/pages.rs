@@ -42,7 +42,7 @@ pub(super) struct Page {
     pub(super) flushed: u64,
     /// The sum of the requested sizes.
     pub(super) used: u64,
-    /// Bytes behind `next` that were given up.
+    /// Bytes after `next` that were given up.
     pub(super) tail: u64,
     /// The number of tickets in the queue that refer to the page.
     pub(super) tickets: u32,
@@ -64,7 +64,7 @@ impl Page {
         free_since: None,
     };
 
-    /// The number of bytes behind `next`.
+    /// The number of bytes after `next`.
     #[inline]
     pub(super) fn rest(&self) -> u64 {
         self.backing.size() - self.next
@@ -84,7 +84,7 @@ impl Page {
         (self.next, self.flushed, self.used, self.tail) = (0, 0, 0, 0);
     }
 
-    /// Gives up the bytes behind `next`.
+    /// Gives up the bytes after `next`.
     pub(super) fn close(&mut self) {
         self.tail = self.rest();
     }

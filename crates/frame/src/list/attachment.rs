@@ -127,7 +127,7 @@ impl<'a> Attachment<'a> {
     }
 }
 
-/// The resolve target of a multisampled attachment: one mip, and as many layers, of a single-sampled image.
+/// The resolve target of a multisampled attachment: one mip of a single-sampled image, with the same number of layers.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Resolve<'a> {

@@ -154,7 +154,7 @@ impl CommandList {
     /// created or taken from a cache.
     ///
     /// A later draw interrupts rendering if it needs a barrier for a resource that this list has written: rendering
-    /// ends, and begins again after the barrier. That is slow on tiled GPUs; declare such uses before.
+    /// ends, and begins again after the barrier. That is slow on tiled GPUs. Declare such uses before rendering begins.
     ///
     /// # Errors
     /// See [`ListError`]; nothing was recorded.

@@ -19,7 +19,7 @@ struct Inner {
 
 /// Memory that several resources share: see [`Frames::create_buffer_in`](crate::Frames::create_buffer_in) and
 /// [`Frames::create_image_in`](crate::Frames::create_image_in). Lists detect aliasing: the use of a resource waits for
-/// the last use of those that overlap it, and discards their contents.
+/// the last use of the resources that overlap it, and discards their contents.
 ///
 /// Cheap to clone. The memory is freed when the last clone and the last resource in it are dropped, and no list in
 /// flight uses such a resource.
