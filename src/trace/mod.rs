@@ -74,10 +74,10 @@
 //! previous chunk (0 for the head). The operation `01` is not a record and has no time: the number that follows it is
 //! the thread of the records after it. Each chunk begins with one.
 //!
-//! A **place** identifies an allocation. It is the number `vector << 2 | dedicated << 1 | more`; if `more`, the number
-//! of the vector's generation (otherwise 1) and a byte, the shard (otherwise 0); and the lower and the upper half of
-//! its key, as two numbers. It is constant until the allocation is freed or moved, and never reused. A **pool** is two
-//! numbers, vector and generation, which also begin the places in it.
+//! A **place** identifies an allocation. It begins with the number `vector << 2 | dedicated << 1 | more`. If `more` is
+//! 1, the vector's generation (a number; otherwise 1) and the shard (a byte; otherwise 0) follow. The lower and the
+//! upper half of its key end it, as two numbers. A place is constant until the allocation is freed or moved, and never
+//! reused. A **pool** is two numbers, vector and generation. The places in a pool have the same ones.
 //!
 //! | operation | fields |
 //! |---|---|

@@ -22,9 +22,9 @@ pub enum Oversize {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum UploadMemory {
-    /// Device memory if the host can write all of it: a host-visible type in a device-local heap of more than 256 MiB
-    /// (a resizable BAR), or all heaps are device-local. Otherwise host memory. Uploads that the device only copies
-    /// from (only transfer usages are set) stay in host memory.
+    /// Device memory if the host can write all of it, otherwise host memory. The host can if a device-local heap of
+    /// more than 256 MiB has a host-visible type (a resizable BAR), or if all heaps are device-local. Uploads that the
+    /// device only copies from (only transfer usages are set) are in host memory.
     #[default]
     Auto,
     /// Device memory if the host can write any of it, even the 256 MiB of a small BAR.

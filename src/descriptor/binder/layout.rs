@@ -183,8 +183,8 @@ impl PipelineLayoutInfo {
         narrow(self.inner.plans.len())
     }
 
-    /// Returns the number of sets, from set 0 on, that stay bound when a set is bound with `other`: those before the
-    /// first different set, and none if the push constants differ ("Pipeline Layout Compatibility").
+    /// Returns the number of sets, from set 0 on, that stay bound when a set is bound with `other`. These are the sets
+    /// before the first different one, and none if the push constants differ ("Pipeline Layout Compatibility").
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {

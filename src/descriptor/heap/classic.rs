@@ -307,8 +307,8 @@ impl ClassicStore {
     /// Binds the frame's copy.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame
-    /// since the heap last grew, and `layout` has [`Self::layout`] as its set number `set`.
+    /// This thread alone records the command buffer. [`update`](Self::update) was called for the frame since the heap
+    /// last grew. `layout` has [`Self::layout`] as its set number `set`.
     pub unsafe fn cmd_bind(
         &self,
         frame: u32,

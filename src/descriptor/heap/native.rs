@@ -354,8 +354,8 @@ impl<A: AllocatorRef> NativeStore<A> {
     /// Destroys the buffer. Without this call it is leaked, with a `tracing` warning.
     ///
     /// # Safety
-    /// The device is done with all submissions that use the heap, and the command buffers that bind it are reset or
-    /// freed, because the memory of its reserved range is reused (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236,
+    /// The device is done with all submissions that use the heap. The command buffers that bind it are reset or freed,
+    /// because the memory of its reserved range is reused (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236,
     /// VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228).
     pub unsafe fn destroy(self) {
         let Self { allocator, current, .. } = self;

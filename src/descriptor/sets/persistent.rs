@@ -292,8 +292,8 @@ impl PersistentSets {
     /// Destroys all pools with all their sets. Returns the sets that were neither freed nor retired. No `collect` is
     /// required before.
     ///
-    /// Dropping the allocator destroys only empty pools. Pools with sets that are not freed, or that are retired and
-    /// not collected, may still be in use by the device: the drop leaks them with a `tracing` warning.
+    /// Dropping the allocator destroys only empty pools. The device may still use pools with live sets, or with retired
+    /// sets that were not collected. The drop leaks these pools with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), for example after

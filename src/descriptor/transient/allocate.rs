@@ -46,9 +46,9 @@ impl TransientSets {
     /// # Safety
     /// 1. The layout's handle is live, and belongs to this value's device
     ///    (VUID-VkDescriptorSetAllocateInfo-commonparent).
-    /// 2. Only recordings of the next [`flush`](Self::flush)'s ticket use the set: the device does not use it after
-    ///    that ticket is done according to the clock of any later [`collect`](Self::collect)
-    ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
+    /// 2. Only recordings of the ticket of the next [`flush`](Self::flush) use the set. Once a clock that is passed to
+    ///    [`collect`](Self::collect) reports the ticket as done, the device does not use the set any more
+    ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nothing uses it after this value is destroyed.
     #[inline]
     #[doc(alias = "request_descriptor_set")]
     pub unsafe fn allocate(&mut self, layout: &SetLayout) -> Result<vk::DescriptorSet, TransientError> {

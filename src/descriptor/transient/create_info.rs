@@ -100,8 +100,8 @@ impl TransientSetsCreateInfo {
     /// rejected.
     ///
     /// # Errors
-    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or an unknown type; and if the counts of a type add
-    /// up to more than a pool can hold.
+    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or an unknown type. Also if the counts of a type
+    /// add up to more than a pool can hold.
     pub fn from_sizes(
         max_sets: u32,
         sizes: &[vk::DescriptorPoolSize],

@@ -8,14 +8,14 @@ impl Clock {
     /// slot. A slot is, for example, the frame index modulo the number of frames in flight. The first frame of a slot
     /// needs no wait.
     ///
-    /// The last submission of the slot is now done, and so is everything submitted on the timeline before it: a fence
+    /// The last submission of the slot is now done, and so are all earlier submissions on the timeline, because a fence
     /// covers all earlier commands in submission order (`vkQueueSubmit`). A slot that is never used again therefore
     /// blocks nothing.
     ///
     /// End the frame with [`end_frame`](Self::end_frame), with [`submit`](Self::submit) if the caller chooses the
     /// value, or with [`discard`](Self::discard) to drop the frame. If the last frame of the slot was not ended, its
-    /// resources stay: its ticket remains open until one of these calls, and the clock assumes that the fence belongs
-    /// to the later frame. A `tracing` event warns of this.
+    /// ticket remains open until one of these calls, so its resources are not freed. The clock assumes that the fence
+    /// belongs to the later frame, and emits a `tracing` warning.
     ///
     /// A clock cannot check that the caller waited for a fence. If the timeline also has a timeline semaphore,
     /// [`completed`](Self::completed) warns about a missing wait.

@@ -148,9 +148,8 @@ impl Clock {
     /// Reports a counter value: everything submitted with this value or a lower one is done.
     ///
     /// A counter never decreases. Threads may report their readings out of order, so a lower value than before is
-    /// ignored, with a `tracing` event. The event is a warning if the value is lower than that of a frame whose fence
-    /// was waited for according to [`begin_frame`](Self::begin_frame), or than the value that [`idle`](Self::idle)
-    /// implied.
+    /// ignored, with a `tracing` event. The event is a warning if [`begin_frame`](Self::begin_frame) or
+    /// [`idle`](Self::idle) has already implied a higher value.
     ///
     /// # Panics
     ///
@@ -204,7 +203,8 @@ impl Clock {
         Ok(())
     }
 
-    /// Reports `vkDeviceWaitIdle`: everything submitted so far is done, on all timelines. Open recordings stay open.
+    /// Reports that `vkDeviceWaitIdle` has returned: everything submitted so far is done, on all timelines. Open
+    /// recordings stay open.
     #[doc(alias = "wait_idle")]
     pub fn idle(&self) {
         let mut state = self.state.lock();

@@ -148,7 +148,7 @@ impl ClockView {
         timelines.fold(0, |bits, (at, timeline)| bits | u64::from(timeline.is_pending()) << at)
     }
 
-    /// The index of a timeline of this clock.
+    /// Returns the index of a timeline of this clock. Panics if the timeline belongs to another clock.
     #[inline]
     pub(super) fn index(&self, timeline: TimelineId) -> usize {
         assert!(timeline.clock() == self.id, "{timeline:?} is of another clock");

@@ -114,9 +114,9 @@ impl Latencies {
         Duration::from_nanos(self.max)
     }
 
-    /// Returns the duration that `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 returns the
-    /// median, 999 the duration that one call in a thousand exceeds. It is at least the measured value, and at most
-    /// 1/32 more. Zero without calls.
+    /// Returns the duration that `per_mille` of a thousand calls did not exceed, by the nearest rank. For example, 500
+    /// returns the median, and one call in a thousand exceeds the result for 999. The result is at least the measured
+    /// value, and at most 1/32 more. Zero without calls.
     ///
     /// # Complexity
     /// O(buckets), at most 1,920.

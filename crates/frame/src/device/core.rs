@@ -341,9 +341,9 @@ impl Core {
 
     /// Destroys a pool whose commands were never submitted, and drops the resources that they use.
     ///
-    /// The pool is not reset for another list. With a driver of NVIDIA (580.159 on an H100), the last command of a
-    /// command buffer that was being recorded during the reset of its pool runs before the next commands recorded in
-    /// it.
+    /// The pool is not reset for another list, because of a driver fault (NVIDIA 580.159, H100). If a pool is reset
+    /// while a command buffer is being recorded, the last command recorded before runs before the commands recorded
+    /// after.
     ///
     /// # Panics
     /// If dropping a resource panics, after everything was done.

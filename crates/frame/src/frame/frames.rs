@@ -530,9 +530,9 @@ impl Frames {
     /// Subscribers of a compactor must not call this function: it would deadlock.
     ///
     /// # Errors
-    /// [`StateError`] if the resource belongs to other frames or was removed, if the last write is not visible to the
-    /// use, or if a compactor has moved the resource since its id was read. Then submit a list that declares this use,
-    /// and freeze the current id.
+    /// [`StateError`] if the resource belongs to other frames or was removed. It is also returned if the last write is
+    /// not visible to the use, or if a compactor has moved the resource since its id was read. Then submit a list that
+    /// declares this use, and freeze the current id.
     pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         // Excludes a running step, so the resource is either replaced already or stays.
         let _moving = self.core.moving.lock();
