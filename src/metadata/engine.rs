@@ -43,8 +43,8 @@ impl Algorithm {
 /// alignments of 16 and more, and a node of metadata takes 32 bytes.
 const BUDDY_BYTES: u64 = 64;
 
-/// The smallest block size, in bytes, for which a [`Tlsf`] uses slabs. Smaller blocks are chosen to reserve little
-/// memory, and the free slots of slabs could keep the last request from fitting.
+/// The smallest block size, in bytes, for which a [`Tlsf`] uses slabs. Programs choose smaller blocks to reserve little
+/// memory. There, free slots of slabs could take the space for the last request.
 pub(crate) const LEAST_FOR_SLABS: u64 = 128 << 20;
 
 /// An engine whose algorithm is known at run time. Forwards every call.
@@ -71,7 +71,7 @@ pub(crate) enum Other {
     /// See [`Buddy`].
     Buddy(Buddy),
     /// A [`Tlsf`] that is created with the first region; the number is its maximum region capacity. Most memory types
-    /// and many pools never have a block, so this saves its lists.
+    /// and many pools never have a block, so this saves the memory of its lists.
     Unmade(u64),
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Other {
 std::thread_local! {
     /// The number of calls that this thread made to an [`Engine`].
     pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    /// Those calls to [`Engine::grant_fast`], and to [`Engine::grant_slow`] after it.
+    /// The numbers of calls that this thread made to [`Engine::grant_fast`] and [`Engine::grant_slow`].
     pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
@@ -136,8 +136,8 @@ impl Engine {
     }
 
     /// An engine for one block of `capacity` units of anything. A [`Buddy`] divides it down to single units. A [`Tlsf`]
-    /// leaves no slack, unless the block is so large that single units do not matter. Then call
-    /// [`Engine::leave_nothing_out`] before refusing a request.
+    /// leaves no slack if `capacity` is below [`LEAST_FOR_SLABS`]. Otherwise, call [`Engine::leave_nothing_out`] before
+    /// refusing a request.
     ///
     /// # Panics
     /// Panics if `capacity` is 0 or above 2^63.
@@ -159,7 +159,7 @@ impl Engine {
             Algorithm::Tlsf if max_region_capacity >= LEAST_FOR_SLABS => {
                 Self::Tlsf(Tlsf::with_slabs(max_region_capacity))
             }
-            // An engine that divides down to single units counts them exactly.
+            // The owner needs single units, so none may become slack.
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
             Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
@@ -182,8 +182,8 @@ impl Engine {
         matches!(self, Self::Other(Other::Buddy(_)))
     }
 
-    /// The fast interface of [`Metadata::allocate`], with the balanced strategy from below. Returns the key, the
-    /// region, and the offset in it, or `None` if there is no space.
+    /// A faster [`Metadata::allocate`], for the balanced strategy and the lower side. Returns the key, the region, and
+    /// the offset in it, or `None` if there is no space.
     #[inline(always)]
     pub(crate) fn grant(
         &mut self,
@@ -240,8 +240,7 @@ impl Engine {
         }
     }
 
-    /// The fast interface of [`Metadata::free`]. Returns the region, and whether it is empty now, or `None` for a bad
-    /// key.
+    /// A faster [`Metadata::free`]. Returns the region, and true if it is empty now, or `None` for a bad key.
     #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         match self {
@@ -289,7 +288,8 @@ impl Engine {
         }
     }
 
-    /// Grants exactly this range, which lies in the free chunk after `before`: see [`Tlsf::allocate_at`].
+    /// Grants exactly this range, in the free chunk after `before`: see [`Tlsf::allocate_at`]. `None` for the other
+    /// engines.
     pub(crate) fn allocate_at(
         &mut self,
         before: Option<Key>,
@@ -304,12 +304,13 @@ impl Engine {
         }
     }
 
-    /// Grants everything from `offset` to the end of a region, which are the units of `request`, or nothing.
+    /// Grants everything from `offset` to the end of a region. `request` must have exactly this size. Returns `None`,
+    /// and grants nothing, if a part is used.
     pub(crate) fn allocate_tail(&mut self, region: RegionId, offset: u64, request: &Request) -> Option<Key> {
         if let Self::Tlsf(tlsf) = self {
             return tlsf.allocate_tail(region, offset, request.tag);
         }
-        // The other engines have one candidate. If it is another place, it is freed.
+        // The other engines have only one candidate. Frees it if it is another place.
         let (key, span) = self.allocate(request).ok()?;
         if (span.region, span.offset) == (region, offset) {
             return Some(key);

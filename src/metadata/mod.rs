@@ -3,23 +3,23 @@
 //! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything). It knows no
 //! Vulkan and contains no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. One
 //! index holds the free chunks of all regions, so the cost of an operation does not depend on the number of blocks.
-//! (The one exception is an alignment that only the start of a region has: then the starts are checked one by one.)
+//! There is one exception: if only offset 0 of a region has the requested alignment, the engine checks the starts of
+//! all regions.
 //!
 //! | engine | for | allocate | free |
 //! |---|---|---|---|
 //! | [`Tlsf`] | everything | O(1) | O(1) |
 //! | [`Tlsf`] after the first request with [`Strategy::MinOffset`] | low offsets | O(log n) | O(log n) |
 //! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
-//! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
+//! | [`Buddy`] | power-of-two sizes | at most 63 halvings | at most 63 merges |
 //!
 //! [`Counted`] divides no ranges: its regions hold a number of items of each kind, as descriptor pools do. It is a
 //! [`Metadata`] with its own capacities, requests and spans. The others are [`RangeMetadata`].
 //!
-//! A program's own engine implements [`Metadata`]: its documentation has an example.
+//! A custom engine implements [`Metadata`], whose documentation has an example.
 //!
-//! Each engine has two interfaces. The methods of [`Metadata`] are the complete contract. A vector of blocks mostly
-//! makes ordinary requests and frees; for these there is a shorter interface that returns in registers. Everything else
-//! falls back to [`Metadata`].
+//! Each engine has two interfaces. The methods of [`Metadata`] are the complete contract. Ordinary requests and frees
+//! of a vector of blocks use a shorter, internal interface, which falls back to [`Metadata`].
 //!
 //! Placement is deterministic: the same calls give the same offsets.
 #![forbid(unsafe_code)]
@@ -55,9 +55,9 @@ pub struct RegionId(pub u32);
 
 /// Identifies one used chunk of one engine until it is freed. Never zero.
 ///
-/// A key contains a generation, which distinguishes it from freed keys and mostly from those of other engines. So
-/// freeing twice is an error instead of damage. Engines start their generations far apart, and a generation repeats
-/// after 2^32 allocations. So keys of other engines are usually detected, but not always.
+/// A key contains a generation, which distinguishes it from freed keys. So freeing twice is an error instead of damage.
+/// A generation repeats after 2^32 allocations. Engines start their generations far apart, so a key of another engine
+/// is usually an error too, but not always.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key(pub NonZeroU64);
 
@@ -145,7 +145,7 @@ pub struct Span {
     pub region: RegionId,
     /// First unit, counted from the start of the region.
     pub offset: u64,
-    /// Granted units: the requested size, except where the engine rounds ([`Buddy`]).
+    /// Granted units: the requested size, or more with a [`Buddy`].
     pub size: u64,
 }
 
@@ -232,7 +232,7 @@ pub struct Usage {
     pub used_chunks: u64,
     /// Units in used chunks, as granted.
     pub used: u64,
-    /// The part of `used` beyond the requested sizes. Only [`Buddy`] rounds up.
+    /// The part of `used` beyond the requested sizes. Only a [`Buddy`] grants more than requested.
     pub rounding: u64,
 }
 
@@ -302,7 +302,8 @@ impl Sizes {
 
 /// An algorithm that divides units. One engine serves all the regions of a vector.
 ///
-/// Failure changes nothing. No method allocates host memory once the engine has held as many chunks and regions before.
+/// A failed call changes nothing. A method allocates host memory only if the engine then holds more chunks or regions
+/// than ever before.
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -318,13 +319,13 @@ impl Sizes {
 ///
 /// # A custom engine
 ///
-/// This engine has slots of equal size. It visits each slot, so it suits some hundred of them; the library's own engines
-/// are O(1).
+/// This engine has slots of equal size. It visits each slot, so it suits a few hundred of them. The library's own
+/// engines are O(1).
 ///
 /// ```
 /// use sublet::metadata::*;
 ///
-/// /// Slots of so many units, one to a request, the lowest first.
+/// /// Slots of `size` units. Each request takes the lowest free slot.
 /// #[derive(Debug)]
 /// struct Slots {
 ///     size: u64,
@@ -335,7 +336,7 @@ impl Sizes {
 /// #[derive(Debug)]
 /// struct Region {
 ///     capacity: u64,
-///     /// What each slot was granted for.
+///     /// The grant of each slot.
 ///     slots: Vec<Option<(Key, Request)>>,
 /// }
 ///
@@ -349,7 +350,7 @@ impl Sizes {
 ///     fn region_mut(&mut self, region: RegionId) -> &mut Region {
 ///         self.regions[region.0 as usize].as_mut().expect("there is such a region")
 ///     }
-///     /// All slots: region, number in it, and what it was granted for.
+///     /// All slots: region, index in the region, and grant.
 ///     fn slots(&self) -> impl Iterator<Item = (RegionId, usize, Option<(Key, Request)>)> {
 ///         let regions = (0..).map(RegionId).zip(&self.regions);
 ///         let regions = regions.filter_map(|(id, region)| Some((id, region.as_ref()?)));
@@ -442,7 +443,7 @@ impl Sizes {
 ///             visit(Chunk { offset, size: capacity - offset, used: None });
 ///         }
 ///     }
-///     /// There is nothing that could contradict anything else.
+///     /// There is no redundant state to check.
 ///     fn validate(&self) {}
 /// }
 ///
@@ -498,8 +499,8 @@ pub trait Metadata: Sized + fmt::Debug {
     /// Panics if there is no such region.
     fn reset(&mut self, region: RegionId);
 
-    /// Closes a region: the engine grants nothing more in it until it is [reset](Self::reset), whatever is freed.
-    /// Returns false, and does nothing, if the engine does not support this.
+    /// Closes a region: the engine grants nothing more in it until it is [reset](Self::reset), even if grants are
+    /// freed. Returns false, and does nothing, if the engine does not support this.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -517,11 +518,11 @@ pub trait Metadata: Sized + fmt::Debug {
     }
 
     /// Like [`allocate`](Self::allocate), but not in a region for which `is_closed` returns true. A vector uses this to
-    /// close blocks of an engine without [`seal`](Self::seal). Nothing unrequested stays granted.
+    /// close blocks of an engine without [`seal`](Self::seal).
     ///
     /// The default implementation allocates until it gets a grant in another region, and then frees the unwanted grants
-    /// in reverse order. So it makes an allocation for each such request that fits in the closed regions. [`Tlsf`] and
-    /// [`Buddy`] visit each chunk of the closed regions once, [`Linear`] none.
+    /// in reverse order. So it temporarily makes as many grants as fit in the closed regions. [`Tlsf`] and [`Buddy`]
+    /// visit each chunk of the closed regions once, [`Linear`] none.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -543,7 +544,7 @@ pub trait Metadata: Sized + fmt::Debug {
     }
 
     /// Removes a region and its grants. Later grants go where they would go if the region still existed and were
-    /// [closed](Self::allocate_outside). Meant for a copy of an engine that tries something.
+    /// [closed](Self::allocate_outside). Meant for copies of an engine, on which requests are tried.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -586,9 +587,9 @@ pub trait Metadata: Sized + fmt::Debug {
     /// Sums over all regions. O(1).
     fn usage(&self) -> Usage;
 
-    /// The largest size that an allocation with alignment 1 could have now, for error reports. [`Tlsf`] compares a
-    /// fixed number of chunks, so if several are about as large, the result may be too small by less than 1/64. For a
-    /// [`Counted`], the free capacity of one region.
+    /// The largest size that an allocation with alignment 1 could have now, for error reports. A [`Tlsf`] compares a
+    /// fixed number of chunks. If several are about equally large, its result may be too small by less than 1/64. For a
+    /// [`Counted`], the result is the free capacity of one region.
     fn largest_free(&self) -> Self::Capacity;
 
     /// Visits the chunks of a region. Ranges come in the order of their offsets, free ones included, and cover the

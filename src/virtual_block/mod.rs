@@ -85,7 +85,8 @@ pub struct VirtualAllocationInfo {
     pub offset: u64,
     /// The number of granted units.
     pub size: u64,
-    /// The value of [`VirtualAllocationCreateInfo::user_data`], or the last one of [`VirtualBlock::set_user_data`].
+    /// The value of [`VirtualAllocationCreateInfo::user_data`], or the last value that
+    /// [`VirtualBlock::set_user_data`] stored.
     pub user_data: u64,
 }
 
@@ -106,11 +107,13 @@ pub struct VirtualRange {
 /// The caller defines the unit. The block has no lock; `&mut self` excludes other threads. Placement is deterministic:
 /// the same calls return the same offsets.
 ///
-/// A block of at least 2^27 units with [`Algorithm::Tlsf`] is as fast as blocks of device memory. Like those, it rounds
-/// sizes up while there is space: by less than 1/64, and by at most 1/65536 of the block. It also has
-/// [slabs](crate::metadata::Tlsf#slabs) for small sizes, whose free slots serve no larger allocation while another slot
-/// of the slab is used. Before such a block fails a request, it releases all slack and stops rounding up, like a
-/// smaller block. No block has more than 2^29 allocations.
+/// A block of at least 2^27 units with [`Algorithm::Tlsf`] uses the same fast paths as blocks of device memory. Like
+/// those, it rounds sizes up while there is space: by less than 1/64, and by at most 1/65536 of the block. It also has
+/// [slabs](crate::metadata::Tlsf#slabs) for small sizes. The free slots of a slab serve no larger allocation while
+/// another slot of the slab is used. Before such a block refuses a request, it frees all slack. From then on it does
+/// not round up, like a smaller block.
+///
+/// No block has more than 2^29 allocations.
 ///
 /// # Examples
 /// One vertex buffer for many meshes:
@@ -263,7 +266,7 @@ impl VirtualBlock {
         let Some(alignment) = Alignment::of_both(alignment, 0) else {
             return Err(VirtualAllocationError::Alignment { alignment });
         };
-        // Every allocation must be able to have a slot.
+        // Each allocation may need a slot for its user data, and a tag can hold this many slot indices.
         if self.engine.usage().used_chunks >= UserData::SLOT.into() {
             return Err(self.refused(AllocateError::NoSpace, size, alignment, self.free_units()));
         }
@@ -281,7 +284,7 @@ impl VirtualBlock {
         self.end(&request, granted)
     }
 
-    /// Handles a request with unusual parameters, or one that found no space at first.
+    /// Completes a request with unusual parameters, or one that found no space at first.
     #[inline(never)]
     fn end(
         &mut self,
@@ -459,7 +462,7 @@ impl VirtualBlock {
         });
     }
 
-    /// Returns a copy of the list of allocations, in the order of offsets. O(n) in time and memory.
+    /// Returns the allocations in the order of offsets, as a copy. O(n) in time and memory.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = VirtualAllocationInfo> + use<> {
         let mut all = Vec::new();
         self.walk(|VirtualRange { offset, size, user_data }| {

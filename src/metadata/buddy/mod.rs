@@ -36,8 +36,8 @@ const REGION_SLOTS: u32 = 65;
 ///   |#10###|16 | 32   |         |     |   |-|        6 units more than asked: Usage::rounding is 6
 /// ```
 ///
-/// If sizes are powers of two, or nearly, free chunks have few sizes, and the hole of one allocation fits the next. If
-/// sizes are arbitrary, rounding wastes a quarter of the memory on average: use [`Tlsf`](super::Tlsf) then.
+/// If sizes are powers of two, or slightly less, free chunks have few sizes, and the hole of one allocation fits the
+/// next. If sizes are arbitrary, rounding wastes a quarter of the memory on average: use [`Tlsf`](super::Tlsf) then.
 ///
 /// Units can be anything. Spans have the granted size. [`Usage::rounding`] is the sum of the excess over the requested
 /// sizes.
@@ -322,8 +322,8 @@ impl Metadata for Buddy {
         self.divide(chunk);
     }
 
-    /// Removes the free chunks of closed regions from the lists meanwhile. Alignments that only the start of a region
-    /// has take the slow way, because that search ignores the lists.
+    /// Removes the free chunks of closed regions from the lists meanwhile. Uses the default implementation if the
+    /// alignment exceeds the size, because the search of the starts of regions ignores the lists.
     fn allocate_outside(
         &mut self,
         request: &Request,

@@ -13,8 +13,8 @@
 //!    7.next = 3   3.next = 9*  9.next = 4   4.next = 7         (and backwards through prev)
 //! ```
 //!
-//! Links to a free chunk are marked, here with `*`: [`TO_FREE`]. The state of the neighbours is hard to predict. With
-//! the mark, a branch on it resolves as soon as the freed chunk is loaded, without waiting for the neighbours.
+//! Links to a free chunk are marked, here with `*`: [`TO_FREE`]. So a free knows which neighbours are free without
+//! loading them.
 //!
 //! A node's last two words depend on its state, which is in the two highest bits of `a`:
 //!
@@ -46,7 +46,7 @@
 //! - C4: a chain contains only used chunks, free chunks and slabs, and one header.
 //! - C5: the sums of each region and of the engine are those of their used chunks and of the grants in their slabs.
 //! - C6: every slot is slot 0, in one region's chain, or in the chain of dead slots.
-//! - C7: a vacant region slot is all zero, and none is below `lowest_vacant`.
+//! - C7: a vacant region slot is all zero. No slot below `lowest_vacant` is vacant.
 
 mod lists;
 mod places;
@@ -71,7 +71,7 @@ pub(super) use self::slots::LOOKS;
 pub(super) use self::slots::{DEAD_A, Node, TO_FREE, named};
 pub(super) use self::warm::Vacated;
 
-/// Visits the grants in the slab with that number.
+/// Visits the grants in the slab with the given number.
 pub(super) type Granted<'a> = dyn Fn(u32, &mut dyn FnMut(Chunk)) + 'a;
 
 /// No node: the end of a list.
@@ -102,7 +102,7 @@ pub(super) struct Chunks {
     used: u64,
     used_chunks: u32,
     regions: Vec<Region>,
-    /// The upper limit of size rounding: one less than a power of two.
+    /// The most units by which a size is rounded up: one less than a power of two.
     rounding: u64,
     /// The most slack before a small used chunk.
     sliver: u64,
@@ -502,7 +502,8 @@ impl Chunks {
         self.slots.get(chunk).slab()
     }
 
-    /// Makes a used chunk of `size` units at `addr` a slab. Its units no longer count; the grants in it do.
+    /// Turns the used chunk of `key`, with `size` units at `addr`, into slab `number`. Returns the chunk. Its units no
+    /// longer count as used, only the grants in it do.
     pub(super) fn hand_over(&mut self, key: Key, addr: u64, size: u64, number: u32) -> u32 {
         let (chunk, _) = halves(key);
         self.uncount(addr, size);
@@ -563,9 +564,9 @@ impl Chunks {
         Ok(())
     }
 
-    /// Visits the chunks of a region. `granted` visits the grants in the slab with that number.
+    /// Visits the chunks of a region. `granted` visits the grants in a slab.
     pub(super) fn walk(&self, region: RegionId, granted: &Granted<'_>, visit: &mut dyn FnMut(Chunk)) {
-        // The end of what was visited. Slack appears free to the owner: as a chunk, or as the beginning of one.
+        // The end of the visited part. Slack appears as free: as a chunk of its own, or as the beginning of one.
         let mut shown = 0;
         let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(Chunk)| {
             if from != to {
@@ -600,14 +601,13 @@ impl Chunks {
         show_free(shown, self.region(region).capacity, visit);
     }
 
-    /// The sizes of the chunks that [`Chunks::walk`] visits, provided that no two free chunks are neighbours. A free
-    /// chunk then fills the gap between two others, so only those are visited. `granted` adds the grants of the slab
-    /// with that number; it gets the end of the visited part, and returns the new end.
+    /// The sizes of the chunks that [`Chunks::walk`] visits, provided that no two free chunks are neighbours. Then each
+    /// gap between used chunks is one free chunk, so only used chunks and slabs are measured. `granted` adds the grants
+    /// in a slab. It gets the end of the visited part, and returns the new end.
     #[inline(always)]
     pub(super) fn measure(&self, region: RegionId, granted: impl Fn(u32, u64, &mut Sizes) -> u64) -> Sizes {
-        // A local variable, so that it stays in registers.
         let mut sizes = Sizes::default();
-        // Ends wrap in the last possible region.
+        // The end of the last possible region wraps to 0.
         let mut end = u64::from(region.0) << self.shift;
         let mut node = self.slots.get(self.first(region));
         loop {
@@ -629,14 +629,14 @@ impl Chunks {
         sizes
     }
 
-    /// Ensures slots for one [`Chunks::split`] or two cuts. Returns false if there are too many. Call before changing
+    /// Ensures slots for one [`Chunks::split`] or two cuts. Returns false at the limit of slots. Call before changing
     /// anything.
     #[inline]
     pub(super) fn reserve_two(&mut self) -> bool {
         self.slots.reserve_two()
     }
 
-    /// Returns true if `count` more cuts can have slots. Call before changing anything.
+    /// Returns true if there are slots for `count` more cuts. Call before changing anything.
     #[inline]
     pub(super) fn has_slots(&self, count: u32) -> bool {
         self.slots.has_slots(count)
@@ -660,7 +660,7 @@ impl Chunks {
         self.used -= units;
     }
 
-    /// The number of nodes without another reallocation.
+    /// The capacity of the array of nodes.
     #[cfg(test)]
     fn node_capacity(&self) -> usize {
         self.slots.nodes.capacity()

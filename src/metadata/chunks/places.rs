@@ -8,8 +8,8 @@ use crate::base::cast::index;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Chunks {
-    /// Visits the chunks of a region. Slack and the free space in slabs are not visited. `granted` visits the grants in
-    /// the slab with that number.
+    /// Visits the chunks of a region, but not slack and not the free space in slabs. `granted` visits the grants in a
+    /// slab.
     pub(in crate::metadata) fn places(
         &self,
         region: RegionId,

@@ -31,7 +31,7 @@ impl Chunks {
         self.regions().flat_map(|region| self.chunks(region)).filter(is_followed).collect()
     }
 
-    /// Makes the slack behind a chunk a vacated chunk.
+    /// Turns the slack behind a chunk into a vacated chunk.
     pub(in crate::metadata) fn vacate_behind(&mut self, chunk: u32) -> Vacated {
         let next = self.slots.get(chunk).next;
         // Its neighbours determine its address and size.

@@ -80,7 +80,7 @@ impl Node {
     }
 }
 
-/// The number of dead slots added at once: enough to make calls rare while an engine grows.
+/// The number of dead slots that [`Slots::add_dead`] adds at once: enough to make calls rare while an engine grows.
 const BATCH: usize = 8;
 
 /// All nodes of an engine.
@@ -112,8 +112,8 @@ impl Slots {
         &mut self.nodes[index(slot)]
     }
 
-    /// The nodes and the first dead slot, for operations on several nodes. With a slice the compiler knows that writing
-    /// to a node does not move the array.
+    /// The nodes and the first dead slot, for operations on several nodes. The compiler knows that writing to a slice
+    /// does not move it.
     #[inline]
     pub(super) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
         (&mut self.nodes, &mut self.dead)
@@ -125,7 +125,7 @@ impl Slots {
         self.nodes.len() + index(count) <= index(self.max) || self.has_dead(count)
     }
 
-    /// [`Self::has_slots`] if not all of them can be new.
+    /// The slow path of [`Self::has_slots`]: also counts dead slots.
     #[cold]
     fn has_dead(&self, count: u32) -> bool {
         let mut had = index(self.max).saturating_sub(self.nodes.len());
@@ -137,10 +137,10 @@ impl Slots {
         had >= index(count)
     }
 
-    /// Ensures two dead slots. Returns false if there are too many.
+    /// Ensures two dead slots. Returns false at the limit of slots.
     #[inline]
     pub(super) fn reserve_two(&mut self) -> bool {
-        // Slot 0 is in no chain and its `b` is zero.
+        // Without a dead slot, this reads slot 0, whose `b` is zero: C1.
         self.get(self.dead).b != NONE || self.add_dead()
     }
 
@@ -151,8 +151,8 @@ impl Slots {
         let len = self.nodes.len();
         let batch = BATCH.min(index(self.max).saturating_sub(len));
         if self.nodes.capacity() - len < batch {
-            // Grows by an eighth: doubling would leave half of the memory unused. The copies amount to nine for each
-            // node in total.
+            // Grows by an eighth, because doubling would leave half of the memory unused. In total, each node is copied
+            // about nine times.
             self.nodes.reserve_exact(64.max(len / 8));
         }
         self.nodes.resize(len + batch, DEAD_NODE);
@@ -166,7 +166,7 @@ impl Slots {
     /// Inserts `node` into a slot.
     ///
     /// # Panics
-    /// Panics if there are 2^30 already; the caller has checked [`Slots::has_slots`].
+    /// Panics if all 2^30 slots are in use. The caller has checked [`Slots::has_slots`].
     #[inline]
     pub(super) fn insert(&mut self, node: Node) -> u32 {
         if self.dead == NONE {

@@ -18,7 +18,7 @@ impl Chunks {
     }
 
     /// Asserts C1 to C7, and calls `visit` for each free chunk, region by region, in the order of addresses. `granted`
-    /// returns the units and slots granted in the slab with that number.
+    /// returns the granted units and slots of a slab.
     pub(in crate::metadata) fn validate(
         &self,
         granted: &dyn Fn(u32) -> (u64, u32),

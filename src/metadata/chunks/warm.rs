@@ -1,6 +1,6 @@
 //! Fast-path operations on several nodes at once, for ordinary allocations and frees.
 //!
-//! They equal sequences of single-chunk operations, but load and store each node once.
+//! They have the same effect as operations on single chunks, but load and store each node once.
 
 use super::slots::{FREE, Node, STATE_SHIFT, TO_FREE, USED, named};
 use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
@@ -30,7 +30,8 @@ impl Chunks {
         self.slots.parts_mut()
     }
 
-    /// Makes a vacated chunk free and unlisted. It reaches from the end of the previous chunk to the start of the next.
+    /// Makes a vacated chunk free and unlisted. It then reaches from the end of the previous chunk to the start of the
+    /// next one, and includes the slack on both sides.
     pub(in crate::metadata) fn make_free(&mut self, vacated: &Vacated) {
         let (before, behind) = (self.slots.get(named(vacated.prev)), self.slots.get(named(vacated.next)));
         // A header's end is its region's start, and its start is the region's end.
@@ -50,9 +51,9 @@ impl Chunks {
         Vacated { chunk, prev, next }
     }
 
-    /// Cuts `size` units for a used chunk out of a free chunk, with `gap` units before and `rest` units after them.
-    /// `gap` and `rest` are not both 0. The rest keeps the chunk's index and list, or else the gap does. Returns
-    /// `None`, and changes nothing, if there are not two dead slots.
+    /// Cuts `size` units for a used chunk out of a free chunk. The first `gap` units and the last `rest` units stay
+    /// free, and are not both 0. Other units become slack. The rest keeps the chunk's index and list; if it is 0, the
+    /// gap does. Returns `None`, and changes nothing, if there are not two dead slots.
     #[inline(always)]
     pub(in crate::metadata) fn split(
         &mut self,

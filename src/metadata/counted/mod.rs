@@ -11,15 +11,16 @@
 //!   granted    |######......            |          20          20,  60, 20
 //!   room       |      ..................|          44          44,  68, 44
 //!
-//!   sealed: nothing more is allocated in it until it is reset, whatever room it has
+//!   closed: the region grants nothing more until it is reset, even if it has room
 //! ```
 //!
 //! Invariants:
-//! - C1: the room of a region does not exceed its capacity.
-//! - C2: a region without grants has its whole capacity as room.
+//! - C1: the remaining room of a region does not exceed its capacity.
+//! - C2: the room of a region without grants is its whole capacity.
 //! - C3: `grants` and `capacity` are the sums over the regions.
-//! - C4: a vacant slot is empty. A region is in `open` exactly if it can grant more.
-//! - C5: the `keyed` records of a region are linked; all others are in the list of dead ones.
+//! - C4: a vacant region slot has no capacity. A region is in `open` iff it has remaining grants and is not closed.
+//! - C5: the records of the keyed grants of a region form a list, linked both ways. All other records are in the list
+//!   of dead ones.
 
 #[cfg(test)]
 mod tests;
@@ -93,13 +94,13 @@ pub struct CountedCapacity<C> {
 /// The usage of a region of [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedUsage<C> {
-    /// What it can hold.
+    /// The capacity of the region.
     pub capacity: CountedCapacity<C>,
     /// Live grants.
     pub grants: u32,
     /// The remaining capacity.
     pub room: CountedCapacity<C>,
-    /// True if nothing more is allocated in it until it is reset.
+    /// True if the region is closed: it grants nothing more until it is reset.
     pub sealed: bool,
 }
 
@@ -159,7 +160,7 @@ pub struct CountedChunk<C> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadGrant;
 
-/// No record.
+/// No record: the end of a list.
 const NONE: u32 = u32::MAX;
 
 /// A grant with a key.
@@ -178,11 +179,11 @@ struct Record<C> {
 #[derive(Clone, Debug)]
 struct Region<C> {
     room: C,
-    /// Remaining grants. In a closed region this is zero, and `unsealed` has the number.
+    /// Remaining grants; 0 if the region is closed.
     room_grants: u32,
-    /// Remaining grants, ignoring that the region is closed.
+    /// Remaining grants, even if the region is closed.
     unsealed: u32,
-    /// The number of grants with a key, and the first of them.
+    /// The number of grants with a key, and the record of the newest one.
     keyed: u32,
     first: u32,
     sealed: bool,
@@ -206,7 +207,7 @@ impl<C: Counts> Region<C> {
         self.capacity.grants - self.unsealed
     }
 
-    /// Returns true if more can be granted.
+    /// Returns true if the region has remaining grants and is not closed.
     #[inline]
     fn is_open(&self) -> bool {
         self.room_grants != 0
@@ -228,9 +229,9 @@ impl<C: Counts> Region<C> {
 /// Its units are grants: [`Usage::capacity`] is the maximum number of live grants.
 ///
 /// # Complexity
-/// Operations with a region or a key are O(1) in the number of regions, except that a reset visits each grant with a
-/// key. [`allocate`](Metadata::allocate) takes the lowest region with room: it skips 64 full ones in a step, and checks
-/// the others in turn. Each comparison costs one step for each kind.
+/// Operations with a region or a key do not depend on the number of regions. A reset visits each grant with a key.
+/// [`allocate`](Metadata::allocate) takes the lowest region with room. It skips 64 full regions in a step, and checks
+/// the others in turn. Each check takes one step for each kind. Adding a region visits the existing ones.
 ///
 /// ```
 /// use sublet::metadata::{Counted, CountedCapacity, Metadata};
@@ -244,7 +245,7 @@ impl<C: Counts> Region<C> {
 #[derive(Clone, Debug)]
 pub struct Counted<C> {
     regions: Vec<Region<C>>,
-    /// Regions that can grant more, 64 in a word.
+    /// One bit for each region, set if it is open: C4.
     open: Vec<u64>,
     records: Vec<Record<C>>,
     /// The first dead record.
@@ -275,15 +276,15 @@ impl<C: Counts> Counted<C> {
         }
     }
 
-    /// Returns true if a grant fits a region now. Returns false if it is closed or does not exist.
+    /// Returns true if a grant fits a region now. Returns false if the region is closed or does not exist.
     #[inline]
     #[must_use]
     pub fn fits(&self, region: RegionId, need: &C) -> bool {
         self.regions.get(index(region.0)).is_some_and(|slot| slot.is_open() && need.fits(&slot.room))
     }
 
-    /// Makes a grant without a key in a region. Returns false, and changes nothing, if it does not fit. The grant ends
-    /// when the region is reset, or with [`Self::free_in`].
+    /// Makes a grant without a key in a region. Returns false, and changes nothing, if it does not fit. Resetting the
+    /// region frees the grant, and so does [`Self::free_in`].
     #[inline]
     #[must_use = "it may not fit"]
     pub fn allocate_in(&mut self, region: RegionId, need: &C) -> bool {
@@ -304,7 +305,7 @@ impl<C: Counts> Counted<C> {
     /// Frees one grant without a key. Returns true if the region is empty now. A closed region stays closed.
     ///
     /// # Errors
-    /// [`BadGrant`] if the region has no such grant, or has not granted that much.
+    /// [`BadGrant`] if the region has no grant without a key, or has not granted that many items.
     ///
     /// # Panics
     /// Panics if there is no such region.
@@ -355,13 +356,13 @@ impl<C: Counts> Counted<C> {
         self.grants
     }
 
-    /// Maintains C4.
+    /// Clears the bit of a region that has no more grants: C4.
     #[cold]
     fn close(&mut self, region: u32) {
         self.open[index(region / 64)] &= !(1 << (region % 64));
     }
 
-    /// Maintains C4.
+    /// Updates the bit of a region: C4.
     #[inline]
     fn heed_open(&mut self, region: RegionId) {
         let at = index(region.0);
@@ -377,7 +378,7 @@ impl<C: Counts> Counted<C> {
         is_empty
     }
 
-    /// The lowest region that fits a grant.
+    /// The lowest region with room for a grant.
     #[inline]
     fn find(&self, need: &C) -> Option<RegionId> {
         for (at, &word) in (0..).zip(&self.open) {
@@ -393,7 +394,7 @@ impl<C: Counts> Counted<C> {
         None
     }
 
-    /// Returns true if there can be one more record.
+    /// Returns true if one more record is possible.
     fn has_records(&self) -> bool {
         self.dead != NONE || widen(self.records.len()) < u64::from(NONE)
     }
@@ -425,7 +426,7 @@ impl<C: Counts> Counted<C> {
         Self::key(at, generation)
     }
 
-    /// Adds one to the index, so that no key is zero.
+    /// The key contains the index plus one, so that no key is zero.
     fn key(at: u32, generation: u32) -> Key {
         let key = (u64::from(generation) << 32) | (u64::from(at) + 1);
         Key(NonZeroU64::new(key).unwrap_or(NonZeroU64::MIN))

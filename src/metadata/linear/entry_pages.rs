@@ -147,8 +147,8 @@ impl Pages {
     fn grow(&mut self) -> u32 {
         let len = self.pages.len();
         if len == self.pages.capacity() {
-            // Grows by a quarter: doubling would leave half of the memory unused. The copies amount to about five for
-            // each page.
+            // Grows by a quarter, because doubling would leave half of the memory unused. In total, each page is copied
+            // about five times.
             self.pages.reserve_exact(1.max(len / 4));
         }
         let entries = [Entry::default(); index(PAGE_ENTRIES)];
@@ -169,7 +169,7 @@ impl Pages {
         key(slot, generation)
     }
 
-    /// Marks a live entry dead. Returns `Some` if it was the newest of its page: the caller then moves the side back to
+    /// Marks a live entry dead. Returns `Some` if it was the newest of its page. The caller then moves the side back to
     /// its newest live entry. The inner value is the slot of the page's newest live entry, if any.
     #[inline(always)]
     pub(super) fn kill(&mut self, slot: u32) -> Option<Option<u32>> {
@@ -186,9 +186,9 @@ impl Pages {
         self.pages[index(slot / PAGE_ENTRIES)].upper
     }
 
-    /// Continues after the newest entry of a page was killed. Removes the page from its side if it has no live entry
-    /// and is not the only one, and moves the side back to its newest entry. Returns that entry if it changed, or an
-    /// empty entry if there is none.
+    /// Completes a free after the newest entry of a page was killed. Removes the page from its side if it has no live
+    /// entry and is not the only one. Moves the side back to its newest entry. Returns that entry if it changed, or a
+    /// default entry if there is none.
     #[inline]
     pub(super) fn complete_free(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
@@ -196,7 +196,8 @@ impl Pages {
         let page = &self.pages[index(id)];
         if page.live == 0 {
             if page.prev == page.next {
-                // Both are `NONE`. The first slot is skipped: in a side with a page, the next slot is never the first.
+                // Both are `NONE`: it is the only page. Skips the first slot, because a side with a page never has that
+                // as its next slot.
                 side.next = id * PAGE_ENTRIES + 1;
                 return Some(Entry::default());
             }

@@ -1,4 +1,5 @@
-//! The engine for lifetimes that nest, follow one another, or end together: it places each allocation after the last.
+//! The engine for lifetimes that nest, follow one another, or end together. It places each allocation after the
+//! previous one.
 //!
 //! See [`Linear`].
 
@@ -64,9 +65,9 @@ pub enum Regions {
 ///                                           after freeing 2 and allocating 3
 /// ```
 ///
-/// **Ring buffer** ([`Regions::Single`] only): ranges that are freed in the same order are reused once the end is
-/// reached. An allocation is never split: one that does not fit before the end goes to the start. The free range at the
-/// end is reused in the next round.
+/// **Ring buffer** ([`Regions::Single`] only): ranges that are freed in the order of allocation are reused once the end
+/// is reached. An allocation is never split: one that does not fit before the end goes to the start. The free range at
+/// the end is reused in the next round.
 ///
 /// ```text
 ///   |-----|#1#|#2#####|#3#######|..|        |#4##|.|#1#|#2#####|#3#######|-|
@@ -101,10 +102,12 @@ pub enum Regions {
 ///
 /// # Complexity
 /// Allocating and freeing: O(1), in any order of frees, with any number of allocations and regions, without deferred
-/// work. Two operations take a few steps. Finding another region is a binary search among the different capacities of
-/// the regions, and reads one bit for each of them. Host memory for entries grows by a quarter when there are more than
-/// ever before. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1) with one region,
-/// else it reads those bits.
+/// work. There are two exceptions. Choosing another region is a binary search among the different capacities of the
+/// regions, and reads one bit for each capacity. If there are more entries than ever before, their host memory grows by
+/// a quarter.
+///
+/// [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1) with one region, else it reads
+/// one bit for each capacity.
 ///
 /// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is reused when none of its entries is
 /// live. In the worst case one of each 32 successive allocations lives on, and takes 800 bytes. A region that is
@@ -130,18 +133,18 @@ pub enum Regions {
 /// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live entry.
 ///   Lists are linked both ways.
 /// - L2: each page of a side has a live entry, unless it is the only one. The next entry goes behind the newest one, or
-///   into the second slot where there is none.
-/// - L3: entries of one side lie behind one another (upper: below one another), inside the region, and the lower side
-///   ends where the upper one does, or at the oldest entry if it has wrapped.
+///   into the second slot of the page if there is no live entry.
+/// - L3: entries of the lower side lie behind one another, and those of the upper side below one another, inside the
+///   region. The lower side does not pass the end of the upper one, or its own oldest entry if it has wrapped.
 /// - L4: the lower side wraps once at most, in a single region only, and only without an upper side.
 /// - L5: the sums of each region and of the engine are those of their live entries.
 /// - L6: a vacant region has no entries, is in the heap of vacant slots once, and is not current.
-/// - L7: exactly the empty regions that are not current are open, that is, may become current.
-/// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its
-///   list, linked both ways, and its bit says whether there is one.
+/// - L7: a region of many is open, that is, may become current, iff it is empty and not current.
+/// - L8: there is one group for each capacity of a region, in ascending order. Its list contains the open regions of
+///   that capacity, linked both ways. Its bit is set iff the list is not empty.
 /// - L9: the end, the limit and the ring flag of a region agree with its entries.
-/// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only
-///   the lowest may be empty, and only if it is alone.
+/// - L10: of many regions, those that are not open form the stack, linked both ways, with the current one on top. A
+///   region in the stack is empty only if it is the only one there.
 ///
 /// # Examples
 /// A ring buffer for three frames:
@@ -247,8 +250,8 @@ impl Linear {
         RegionId(self.current)
     }
 
-    /// The fast path: a request from below in the current region. Returns the key and the offset in registers. `None`
-    /// changes nothing; the caller then uses [`Metadata::allocate`].
+    /// The fast path: a request for the lower side of the current region. Returns the key and the offset. Returns
+    /// `None`, and changes nothing, if the caller must use [`Self::grant_elsewhere`] or [`Metadata::allocate`].
     #[inline(never)]
     pub(in crate::metadata) fn grant(
         &mut self,
@@ -262,7 +265,7 @@ impl Linear {
         region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
-    /// The slow path after [`Self::grant`]: returns the key, the region, and the offset in it.
+    /// The slow path after [`Self::grant`]. Returns the key, the region, and the offset in it.
     #[cold]
     #[inline(never)]
     pub(in crate::metadata) fn grant_elsewhere(
@@ -301,7 +304,7 @@ impl Linear {
         self.pages.set_tag(key, tag).ok_or(BadKey)
     }
 
-    /// [`Metadata::free`] with its result in registers: the region, and whether it is empty now.
+    /// A shorter [`Metadata::free`]. Returns the region, and true if it is empty now, or `None` for a bad key.
     #[inline(never)]
     pub(in crate::metadata) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         let freed = self.free(key).ok()?;
@@ -347,8 +350,8 @@ impl Linear {
         self.allocate_at(found, 0, request)
     }
 
-    /// Completes a free of `size` units after [`Region::remove`], once for each page. Returns true if the region is
-    /// empty now.
+    /// The slow path of [`Metadata::free`], if [`Region::remove`] returned true. Returns true if the region is empty
+    /// now.
     #[inline(never)]
     fn complete_free(&mut self, id: u32, slot: u32, size: u64) -> bool {
         if id != self.current {
@@ -484,8 +487,7 @@ impl Metadata for Linear {
         Ok(())
     }
 
-    // Inlined: a call would add a third to the cost, because it saves registers and returns through memory. Rare cases
-    // are separate functions.
+    // Inlined, because a call would add a third to the cost. Rare cases are separate functions.
     #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.upper {
@@ -533,7 +535,7 @@ impl Metadata for Linear {
         }
     }
 
-    /// Among the regions in use, only the current one grants anything.
+    /// Only the current region and the empty ones grant anything.
     fn allocate_outside(
         &mut self,
         request: &Request,
@@ -550,13 +552,14 @@ impl Metadata for Linear {
         if !is_closed(span.region) {
             return Ok((key, span));
         }
-        // An empty region may be closed, too.
+        // The empty region is closed, too.
         let _ = self.free(key);
         allocate_elsewhere(self, request, is_closed)
     }
 
-    /// Removes an empty region. One in the middle of the stack grants nothing anyway. The current one stays current, and
-    /// is filled: a ring up to its end, and then before its oldest allocation.
+    /// Removes the region if it is empty. A region below the top of the stack grants nothing anyway, and is left as it
+    /// is. The current region stays current and is filled; a ring first up to its end, then up to its oldest
+    /// allocation.
     fn discard(&mut self, region: RegionId) {
         if self.remove_region(region).is_ok() || self.current() != region {
             return;

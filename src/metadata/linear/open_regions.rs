@@ -126,7 +126,7 @@ impl OpenRegions {
         group.first = self.links[index(region)].next;
         match self.links.get_mut(index(group.first)) {
             Some(link) => link.prev = NONE,
-            // The lowest bit that is set.
+            // Clears the lowest bit that is set.
             None => self.open[word] ^= bits & bits.wrapping_neg(),
         }
         Some(region)
@@ -219,7 +219,7 @@ impl OpenRegions {
 mod tests {
     use super::*;
 
-    /// Regions 0.. with these capacities, opened in this order.
+    /// Regions from 0 on with these capacities, opened in this order.
     fn opened(capacities: &[u64]) -> OpenRegions {
         let mut opened = OpenRegions::default();
         for (region, &capacity) in (0..).zip(capacities) {
@@ -249,7 +249,7 @@ mod tests {
         opened.open(5, 5);
         opened.open(3, 8);
         validate(&opened, &[1, 2, 3, 5]);
-        // From the end, the middle and the start of a list.
+        // Closes regions at the end, in the middle and at the start of a list.
         opened.open(0, 3);
         opened.close(2, 5);
         opened.close(3, 8);

@@ -23,7 +23,7 @@ pub(super) struct Region {
     pub(super) capacity: u64,
     pub(super) used: u64,
     pub(super) used_chunks: u32,
-    /// True if the lower side has wrapped, and continues below its own oldest entry.
+    /// True if the lower side has wrapped: its newest entries lie below its oldest one.
     ring: bool,
     /// Fills upwards from offset 0. A ring wraps there at the end.
     lower: Side,
@@ -64,7 +64,7 @@ impl Region {
 
     /// Free units at the start, below the oldest entry, if the lower side may wrap.
     fn wrap_room(&self, pages: &Pages) -> u64 {
-        // Without an upper side only a ring has another limit.
+        // The limit is below the capacity in a ring, and if the upper side has entries. Neither can wrap.
         if self.limit != self.capacity { 0 } else { self.oldest(pages) }
     }
 
@@ -121,8 +121,8 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live entry of this region. Returns true if the caller must call [`Self::complete_free`]; false means that the
-    /// region is not empty.
+    /// Frees a live entry of this region. Returns true if the caller must call [`Self::complete_free`]. If false, the
+    /// free is complete, and the region is not empty.
     #[inline]
     #[must_use]
     pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
@@ -143,11 +143,11 @@ impl Region {
         false
     }
 
-    /// Continues after the newest entry of a page was killed.
+    /// Completes a free after [`Self::remove`] returned true: the entry was the newest of its page.
     pub(super) fn complete_free(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
             if let Some(newest) = pages.complete_free(&mut self.upper, slot) {
-                // A region with an upper side is not a ring. Only the empty entry ends at 0.
+                // A region with an upper side is not a ring. Only the default entry, which means none, ends at 0.
                 self.limit = if newest.end() == 0 { self.capacity } else { newest.offset };
             }
         } else if let Some(newest) = pages.complete_free(&mut self.lower, slot) {
@@ -158,8 +158,8 @@ impl Region {
         }
     }
 
-    /// Moves the limit of a ring to its oldest entry. If that lies before the end, one of the two laps is gone, and the
-    /// region is no longer a ring.
+    /// Moves the limit of a ring to its oldest entry. If that lies before the end, only one of the two laps is left,
+    /// and the region is no longer a ring.
     #[inline(never)]
     fn follow(&mut self, pages: &Pages) {
         let oldest = self.oldest(pages);

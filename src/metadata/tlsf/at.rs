@@ -7,9 +7,9 @@ use super::slabs::is_slot;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Tlsf {
-    /// Grants the `size` units at `offset` of a region. All of them must be free, in the chunk directly after the one
-    /// of `before`, or at the start of the region if that is `None`. Meant for owners that move their allocations:
-    /// [`Tlsf::places`] shows the free ranges. Leaves no slack, for any size.
+    /// Grants the `size` units at `offset` of a region. They must lie in the free chunk directly after the chunk of
+    /// `before`, or in the free chunk at the start of the region if `before` is `None`. Meant for owners that move
+    /// their allocations: [`Tlsf::places`] shows the free ranges. Leaves no slack.
     ///
     /// Returns `None`, and changes nothing, if some of the units are used, or `before` is not live or not directly
     /// before them.
@@ -75,7 +75,7 @@ impl Tlsf {
         self.take_slow(find, size, tag, true).map(|(key, _)| key)
     }
 
-    /// The chunk of the core that belongs to a key, or that contains its slot.
+    /// The chunk of a key, or the chunk of the slab that contains its slot.
     fn chunk_of(&self, key: Key) -> Option<u32> {
         match &self.slabs {
             Some(slabs) if is_slot(key) => slabs.chunk_of(key),
@@ -85,8 +85,7 @@ impl Tlsf {
 
     /// Visits the chunks of a region in the order of their offsets. Unlike
     /// [`Metadata::walk`](crate::metadata::Metadata::walk), it does not show slack beside used chunks or free space in
-    /// slabs. So every free chunk is available to [`Tlsf::allocate_at`] as a whole, after a call to
-    /// [`Tlsf::give_slabs_back`].
+    /// slabs. Call [`Tlsf::give_slabs_back`] first. Then [`Tlsf::allocate_at`] can grant all of each free chunk.
     ///
     /// # Panics
     /// Panics if there is no such region.

@@ -1,4 +1,4 @@
-//! The lists of free chunks: classes of sizes, under two levels of bits.
+//! The lists of free chunks by size class, indexed by two levels of bits.
 //!
 //! A class is a number with [`SECOND_LOG2`] bits after its leading one, like a small floating-point number. So classes
 //! are in the order of their sizes and the next larger class is the next number. With 64 to each power of two:
@@ -17,14 +17,14 @@ use crate::metadata::chunks::{Chunks, NONE, Node};
 
 /// Log2 of the number of classes in a power of two.
 ///
-/// 16, 32 and 64 were measured. More classes pack better, because the head of a list is a better fit, and up to the 64
-/// bits of a word they cost nothing to find. 128 would need another level.
+/// 16, 32 and 64 classes were measured. More classes pack better, because the head of a list is a better fit. Up to the
+/// 64 bits of a word, more classes do not slow the search. 128 would need another level.
 pub(super) const SECOND_LOG2: u32 = 6;
 /// Classes in a power of two: the bits of one word.
 const SECOND: u32 = 1 << SECOND_LOG2;
 
-/// The number of chunks of the last list that [`Bins::largest`] compares. A program may try a full pool first each
-/// time, and gets this figure under the lock.
+/// The number of chunks of the last list that [`Bins::largest`] compares. It is small because each refused request
+/// computes the figure under the lock.
 pub(super) const LARGEST_LOOKS: u32 = 4;
 
 // The class of 2^63, the largest size, has its bit in `first`.
@@ -43,12 +43,12 @@ pub(super) const fn class_of(size: u64) -> u32 {
 #[inline]
 pub(super) const fn class_above(size: u64) -> u32 {
     let step = step_log2(size);
-    // Classes continue from one power of two to the next, so a carry out of the leading bits is correct. No class is
-    // above a size that has nothing above it.
+    // Classes continue from one power of two to the next, so a carry out of the leading bits is correct. If the sum
+    // saturates, the result is above the class of every chunk.
     (step << SECOND_LOG2) + low_bits(size.saturating_add(!(u64::MAX << step)) >> step)
 }
 
-/// [`class_above`] of a size up to 2^63, and one less than the distance of the sizes to which it rounds.
+/// [`class_above`] of a size up to 2^63, and the most units by which rounding up to a class can increase it.
 #[inline]
 pub(super) const fn class_and_step(size: u64) -> (u32, u64) {
     let step = step_log2(size);
@@ -59,7 +59,7 @@ pub(super) const fn class_and_step(size: u64) -> (u32, u64) {
 /// Log2 of the number of sizes that share the class of `size`.
 #[inline]
 const fn step_log2(size: u64) -> u32 {
-    // The bit keeps the linear part linear.
+    // The bit makes the result 0 for sizes in the linear part.
     (size | (1 << SECOND_LOG2)).ilog2() - SECOND_LOG2
 }
 
@@ -171,7 +171,7 @@ impl Bins {
         // Writes to slot 0 if there is no next chunk: see C1.
         nodes[index(next)].a = prev;
         let head = &mut self.heads[index(class)];
-        // The link back of the first chunk is undefined.
+        // The first chunk's link back may contain anything.
         let (first, before) = if *head == chunk { (next, NONE) } else { (*head, prev) };
         *head = first;
         nodes[index(before)].b = next;
@@ -179,8 +179,8 @@ impl Bins {
         self.clear_if(class, first);
     }
 
-    /// Removes `chunk`, the first one, from the list of `class`. The next chunk keeps its link back, which is undefined
-    /// for the first; so it need not be loaded.
+    /// Removes `chunk`, the first one, from the list of `class`. Does not load the next chunk: it becomes the first,
+    /// whose link back may contain anything.
     #[inline(always)]
     pub(super) fn pop(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
         let next = nodes[index(chunk)].b;
@@ -188,8 +188,8 @@ impl Bins {
         self.clear_if(class, next);
     }
 
-    /// Clears the bits of a list if `first`, its first chunk, is none. Lists are short and unpredictable: a branch
-    /// would cost more than it saves.
+    /// Clears the bits of a list if `first`, its first chunk, is [`NONE`]. Does not branch on that, because it is hard
+    /// to predict.
     #[inline]
     fn clear_if(&mut self, class: u32, first: u32) {
         let row = class >> SECOND_LOG2;
@@ -212,7 +212,7 @@ impl Bins {
     /// Moves a chunk to the list of its new class, if that changed, after its size grew from `from` to `to`.
     #[inline(always)]
     pub(super) fn resize(&mut self, nodes: &mut [Node], chunk: u32, from: u64, to: u64) {
-        // The class is the leading bits: compares those before computing the classes.
+        // Sizes with equal leading bits have the same class, which then need not be computed.
         if (from ^ to) >> step_log2(to) != 0 {
             self.remove(nodes, chunk, class_of(from));
             self.insert(nodes, chunk, class_of(to));

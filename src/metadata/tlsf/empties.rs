@@ -1,14 +1,16 @@
-//! Empty regions: each is one free chunk, and the last choice for cutting.
+//! Empty regions. Each is one free chunk, which is cut only if no other chunk fits.
 //!
-//! They are kept out of the bins, so that the bins only offer chunks of regions in use. A region that could be freed is
-//! not cut while another has room. A single region is in the bins even if it is empty, so that a lone chunk that is
-//! repeatedly allocated and freed stays on the fast path. There are 64 lists, by power of two. Each is sorted, the
-//! largest region first, so its head shows if it has one that is large enough.
+//! They are not in the bins, which only contain chunks of regions in use. So the engine does not cut a region
+//! that could be removed while another one has space. A single region is in the bins even if it is empty: a lone chunk
+//! that is repeatedly allocated and freed then stays on the fast path.
+//!
+//! There are 64 lists, by power of two. Each is sorted, the largest region first, so the head shows if a region of the
+//! list is large enough.
 
 use crate::base::cast::index;
 use crate::metadata::chunks::{Chunks, NONE};
 
-/// How many regions of one power of two are checked for a smaller fit.
+/// The number of regions of one power of two that are checked for a smaller fit.
 const LOOKS: u32 = 8;
 
 /// See the module's documentation.
@@ -52,12 +54,12 @@ impl Empties {
         }
     }
 
-    /// An empty region of at least `size` units, if any; a small one if a few checks find it.
+    /// An empty region of at least `size` units, if any: the smallest among a few of the first list that has one.
     pub(super) fn find(&self, chunks: &Chunks, size: u64) -> Option<u32> {
         let mut rows = self.rows & (u64::MAX << size.ilog2());
         while rows != 0 {
             let mut chunk = self.heads[index(rows.trailing_zeros() & 63)];
-            // Only the first row can have no region that is large enough.
+            // In each row after the first, all regions are large enough.
             if chunks.size(chunk) >= size {
                 let mut next = chunk;
                 for _ in 0..LOOKS {

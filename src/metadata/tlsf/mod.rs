@@ -54,8 +54,10 @@ use super::{
 /// merged again. So engines for regions of 2^17 units or more, except [`Tlsf::exact`], leave such units as slack of the
 /// used chunk. Slack is less than 1/32 of the used chunk, and at most 1/32768 of the largest region (8 KiB of 256 MiB).
 /// Slack before a small chunk, caused by alignment, may also be up to 1/8 of that chunk, and at most 2^-20 of the
-/// largest region (256 bytes of 256 MiB). Sizes are also rounded up to one of 64 to a power of two, if that takes less
-/// than 1/65536 of the largest region. So the hole of one allocation fits the next one of similar size.
+/// largest region (256 bytes of 256 MiB).
+///
+/// The slack behind a chunk also rounds its size up: to one of 64 sizes to a power of two, or for large sizes to a
+/// multiple of 1/65536 of the largest region. So the hole of one allocation fits the next one of similar size.
 ///
 /// Slack does not count as used, and [`Metadata::walk`] shows it as free. It becomes free when a chunk beside it is
 /// freed; until then no allocation gets it. A [`VirtualBlock`](crate::VirtualBlock) frees all slack before it refuses a
@@ -65,16 +67,17 @@ use super::{
 /// # Slabs
 /// An engine made [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots. They
 /// serve recurring sizes up to 4 Ki units at alignments up to 512. Taking and freeing a slot does not touch neighbours
-/// or size classes. There are 8 slot sizes to a power of two, and below 1 Ki units multiples of 128. Free slots count
-/// as free, and [`Metadata::walk`] shows them so. Other sizes get them only if the request would be refused otherwise.
+/// or size classes. Slot sizes are multiples of 128 units up to 1 Ki, and 8 to each power of two above that. Free slots
+/// count as free, and [`Metadata::walk`] shows them so. A request of another size gets a free slot only if it would be
+/// refused otherwise.
 ///
-/// The free space of used slabs is limited: to 1/16 of the granted units and 1/16 of the free ones, or to 1/128 of the
-/// regions if that is more. New slabs are made only in used regions, and only if at least 16 % is free. Empty slabs
-/// stay for the next request of their size, up to 1/64 of the granted units, or half of a single region. All of them
-/// are freed before a request is refused and before a region is added.
+/// New slabs are made only while the free space in used slabs is small: below 1/16 of the granted units (or 1/128 of
+/// all regions, if that is more), and below 1/16 of the free units. They are made only in used regions, and only if at
+/// least 16 % of all units are free. Empty slabs stay for the next request of their size, up to 1/64 of the granted
+/// units, or half of a single region. All of them are freed before a request is refused and before a region is added.
 ///
 /// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take slots only if they would be refused
-/// otherwise. After the first `MinOffset` no slab is made any more.
+/// otherwise. After the first request with `MinOffset`, no more slabs are made.
 ///
 /// # Strategies
 /// Each strategy checks a fixed number of chunks, so fragmented memory and mixed alignments do not make requests slow.
@@ -82,29 +85,30 @@ use super::{
 ///
 /// | strategy | checks | cost |
 /// |---|---|---|
-/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks all have at least `size` units, then of the first sure one; before both, the head of the list of `size`, if such sizes are not rounded; if the alignment exceeds the size, only the sure one | O(1), one to three checks |
+/// | [`Balanced`](Strategy::Balanced) | the head of the list of `size`, unless the engine rounds such sizes; then of the first list whose chunks all have at least `size` units, unless the alignment exceeds the size; then of the first sure list | O(1), one to three checks |
 /// | [`MinTime`](Strategy::MinTime) | the head of the first sure list, then as Balanced | O(1), one check |
-/// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 checks |
+/// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more; takes the smallest fit of the first list that has one | O(1), 32 checks |
 /// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of at least `size` units, then the lowest sure one | O(log n) for each |
 ///
-/// Balanced is also the fastest if sizes repeat, or are multiples of their alignments like the sizes of Vulkan's
-/// resources: it finds exact holes, and has nothing to put back.
+/// Balanced is also the fastest strategy if sizes repeat, or are multiples of their alignments like the sizes of Vulkan
+/// resources. It then finds exact holes, so no rest goes back into a list.
 ///
 /// Chunks of used regions come first, then the smallest empty region that is large enough, so that as many regions as
 /// possible stay empty. MinOffset only considers region and offset.
 ///
 /// If all that fails, the engine checks the largest 32 of the other candidates, then the empty regions. Before it
-/// refuses a request, it checks 1024 more candidates, from where the last such search ended. An alignment above the
-/// largest region's size, rounded up to a power of two, is only possible at the start of a region. It costs a check for
-/// each region.
+/// refuses a request, it checks 1024 more candidates, starting where the last such search ended.
+///
+/// An alignment above the largest region's size, rounded up to a power of two, is only possible at the start of a
+/// region. Such a request checks the start of each region.
 ///
 /// # When there is no space
 /// [`AllocateError::NoSpace`] is always correct about empty regions, and about chunks of at least 65/64 of `size +
 /// alignment` units. (Slack beside used chunks and free slots in slabs are not chunks.) It can be wrong if more than
 /// 1024 free chunks of used regions have between 64/65 of `size` and that many units, and the checked ones among them
 /// are all too small or misaligned. A second request checks others. Random requests with the usual alignments, in a
-/// region that is as full as possible, meet this in less than one of a thousand refusals. The error also answers a size
-/// of 0.
+/// region that is as full as possible, meet this in less than one of a thousand refusals. A request of size 0 gets the
+/// same error.
 ///
 /// # Complexity
 /// Allocating and freeing: O(1), except with [`Strategy::MinOffset`]. The first request with that strategy builds an
@@ -114,15 +118,15 @@ use super::{
 ///
 /// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than the peak, and 256 bytes for each
 /// power of two up to the largest region. The index takes 24 more bytes for each chunk. A slot takes 8 bytes, its slab
-/// 48, and an engine that has made slabs 700 bytes. Two free chunks are never neighbours, so there are at most as many
+/// 48, and the tables of all slabs 700 bytes. Two free chunks are never neighbours, so there are at most as many
 /// as used ones; random use has a third as many.
 ///
 /// # Invariants
 /// [`Metadata::validate`] asserts these numbered invariants, and C1 to C7 of the chunks:
 ///
 /// - I1: no two free chunks are neighbours.
-/// - I2: each free chunk is in one list: that of its size class, or, if it is all of its region and there are others,
-///   that of the empty regions of its power of two. Nothing else is in a list.
+/// - I2: each free chunk is in exactly one list. The chunk of an empty region, if there are several regions, is in the
+///   list of its power of two. Any other is in the list of its size class. Nothing else is in a list.
 /// - I3: a bit of the second level is set iff its list is not empty.
 /// - I4: a bit of the first level is set iff its row of the second level is not zero.
 /// - I5: a list of empty regions is sorted by capacity, the largest first, and its bit is set iff it is not empty.
@@ -130,8 +134,8 @@ use super::{
 ///   have higher priorities than children. Each node stores the largest size in its subtree.
 ///
 /// # Limitations
-/// An engine of 2^17 units or more does not fill a region to the last unit because of slack. Use [`Tlsf::exact`] if you
-/// need that.
+/// An engine for regions of 2^17 units or more does not fill a region to the last unit, because of slack. Use
+/// [`Tlsf::exact`] if you need that.
 ///
 /// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class. So they do not
 /// distinguish sizes that differ by less than the width of a class, 1/64. Small and large, short-lived and long-lived
@@ -178,12 +182,12 @@ pub struct Tlsf {
     /// The chunk at which the next [`Tlsf::find_last`] starts, if it is a listed candidate then. [`NONE`] if the last
     /// search checked all candidates.
     hand: u32,
-    /// Requests with a [`smallness`] below this may use slots; 0 disables them.
+    /// Requests with a [`smallness`] below this may use slots. 0 disables slots for now.
     slab_sizes: u64,
-    /// The same, or 0 if the engine never uses slabs.
+    /// The value of `slab_sizes` while slots are enabled; 0 if the engine never uses slabs.
     slab_limit: u64,
-    /// Sizes and alignments up to this power of two are served by the bins alone: the largest of a region, or 0 with an
-    /// index.
+    /// The fast paths serve sizes and alignments up to this power of two: the largest one up to the capacity of a
+    /// region, or 0 if there is an index.
     warm_sizes: u64,
 }
 
@@ -359,7 +363,8 @@ impl Tlsf {
         if upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        // The first request for the lowest offset builds the index. If there is any place there is a lowest one.
+        // Without the index, which only `allocate` builds, checks for any place: if there is one, there is a lowest
+        // one.
         let is_without_index = strategy == Strategy::MinOffset && self.index.is_none();
         let strategy = if is_without_index { Strategy::Balanced } else { strategy };
         if size == 0 || size > self.chunks.max_capacity() {
@@ -399,11 +404,10 @@ impl Tlsf {
         }
     }
 
-    /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address in
-    /// registers. Returns `None`, and changes nothing, if the caller must use [`Self::allocate_slow`].
+    /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address. Returns
+    /// `None`, and changes nothing, if the caller must use [`Self::allocate_slow`].
     ///
-    /// The two branches are separate functions on purpose: inlined into a larger function, either would run out of
-    /// registers.
+    /// The two branches are separate functions, because either is slower if it is inlined into a larger function.
     #[inline(always)]
     pub(crate) fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         if self.is_small(size, alignment) {
@@ -496,8 +500,8 @@ impl Tlsf {
         self.chunks.used_chunks(region)
     }
 
-    /// [`Metadata::free`] with its result in registers: the region, and whether it is empty now. The branches are
-    /// separate functions, as in [`Self::grant`].
+    /// A shorter [`Metadata::free`]. Returns the region, and true if it is empty now, or `None` for a bad key. The
+    /// branches are separate functions, as in [`Self::grant`].
     #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         if is_slot(key) { self.take_slot_back(key) } else { self.take_chunk_back(key) }
@@ -578,8 +582,8 @@ impl Tlsf {
         }
     }
 
-    /// Completes the free of a chunk if there is an index, or if its region may be empty now. Returns true if it is.
-    /// The vacated chunk is passed in parts, so that the fast path need not store it in memory.
+    /// Completes the free of a chunk if there is an index, or if its region is empty now. Returns true if the region is
+    /// empty. The vacated chunk is passed in parts, so that the fast path need not store it in memory.
     #[inline(never)]
     fn end_chunk(&mut self, chunk: u32, prev: u32, next: u32, region: RegionId) -> bool {
         self.give_back(Vacated { chunk, prev, next }, region);
@@ -703,7 +707,7 @@ impl Metadata for Tlsf {
 
     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
         self.chunks.check_empty(region)?;
-        // Only a single region keeps slabs when nothing is granted in it.
+        // Only a single region keeps slabs while nothing is granted in it.
         self.give_slabs_back();
         self.unlist(self.chunks.first(region));
         self.chunks.remove_region(region);
@@ -717,7 +721,7 @@ impl Metadata for Tlsf {
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
         if strategy == Strategy::Balanced && !upper {
-            // Without slabs one check and one call: more code would not be inlined.
+            // Only one check and one call without slabs, because a larger function would not be inlined.
             let granted = if self.slab_sizes == 0 {
                 self.grant_core(size, alignment, tag)
             } else {
@@ -771,7 +775,7 @@ impl Metadata for Tlsf {
 
     fn largest_free(&self) -> u64 {
         let largest = self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks));
-        // Called for each refused request, mostly for an engine without slabs.
+        // Each refused request calls this, and most engines have no slabs then.
         match self.slabs {
             None => largest,
             Some(_) => self.kept_runs().fold(largest, |largest, (_, size)| largest.max(size)),

@@ -4,7 +4,7 @@
 //! A treap: a search tree by address and a heap by a priority, which is a hash of the chunk's slot. It is as deep as a
 //! tree of random insertions, O(log n), but deterministic. Each node stores the largest size in its subtree, so one
 //! descent finds the lowest chunk of a given size. The links are in an array beside the arena, with the same indices.
-//! An engine that is never asked for the lowest offset has no index.
+//! An engine without requests for the lowest offset has no index.
 //!
 //! ```text
 //!                      9: 100 units, largest below: 300
@@ -123,7 +123,7 @@ impl OffsetIndex {
                 link.right = new;
             }
         }
-        // Writes to slot 0 if `new` is none; nobody reads that.
+        // If `new` is none, this writes to slot 0, whose parent is never read.
         self.link_mut(new).parent = parent;
     }
 
@@ -186,7 +186,7 @@ impl OffsetIndex {
             if left == NONE && right == NONE {
                 break;
             }
-            // The priority of slot 0 could be above that of a node.
+            // Tests for none first, and so does not depend on the priority of slot 0.
             let left_rises =
                 right == NONE || (left != NONE && self.link(left).priority > self.link(right).priority);
             self.rotate_up(if left_rises { left } else { right });

@@ -20,7 +20,7 @@ impl Tlsf {
             // The index must contain all free chunks.
             self.build_index();
         }
-        // Free chunks around empty slabs are not merged while they are off the lists.
+        // An empty slab cannot be merged with a free chunk that is off the lists.
         self.give_slabs_back();
         self.hand = NONE;
         let slab_sizes = std::mem::take(&mut self.slab_sizes);
@@ -30,7 +30,7 @@ impl Tlsf {
         closed.iter().for_each(|&region| self.list_all(region));
         self.slab_sizes = slab_sizes;
         match result {
-            // It was the last free slot.
+            // No chunk fits, and the request got a free slot in a closed region.
             Ok((key, span)) if is_closed(span.region) => {
                 let _ = self.free(key);
                 allocate_elsewhere(self, request, is_closed)

@@ -1,10 +1,11 @@
 //! Making a free chunk used, and a used chunk free.
 //!
-//! The next request, and the state of a freed chunk's neighbours, are hard to predict, and a misprediction costs as
-//! much as dozens of instructions. So the fast paths branch little: only if a rest remains behind the used chunk, and
-//! which neighbours are free. A link to a missing node is written to slot 0, see C1 of [`Chunks`]. A chunk whose class
-//! does not change stays in its list. The fast paths take the nodes as one slice, so that each is loaded and stored
-//! once. The slow paths do the same step by step, and maintain the index of offsets.
+//! The fast paths have few branches, because requests and the states of neighbours are hard to predict. They branch on
+//! the rest behind a used chunk, on which neighbours are free, and on changes of a class. A link to a missing node is
+//! written to slot 0, see C1 of [`Chunks`]. A chunk whose class does not change stays in its list. Each node is loaded
+//! and stored once.
+//!
+//! The slow paths do the same step by step, and maintain the index of offsets.
 
 use super::Tlsf;
 use super::bins::{class_and_step, class_of};
@@ -13,16 +14,15 @@ use crate::base::cast::{index, narrow};
 use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Node, TO_FREE, Vacated, named};
 use crate::metadata::{Key, RegionId, Span, Tag};
 
-/// The part of the `rest` behind a used chunk of `size` units that becomes free; the chunk is rounded up by at most
-/// `rounding`.
+/// The free part of the `rest` behind a used chunk of `size` units, which is rounded up by at most `rounding`.
 #[inline]
 fn without_slack(rest: u64, size: u64, rounding: u64) -> u64 {
     if rest <= Chunks::slack_behind(rounding) { 0 } else { rest - (size.wrapping_neg() & rounding) }
 }
 
 impl Tlsf {
-    /// Makes a found chunk, the first of its list, used, if there is no index. Returns its key and its address. Returns
-    /// `None`, and changes nothing, if slots must be created first.
+    /// Makes a found chunk used. It must be the first of its list, and there must be no index. Returns its key and its
+    /// address. Returns `None`, and changes nothing, if slots must be created first.
     #[inline(always)]
     pub(super) fn take_fast(
         &mut self,
@@ -35,7 +35,7 @@ impl Tlsf {
         let Self { chunks, bins, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
         let rounding = chunks.rounding(step);
-        // In this order, because the first test nearly always suffices.
+        // In this order, because the first test is nearly always false.
         if gap > Chunks::slack_behind(rounding) && gap > chunks.slack_before(size, rounding) {
             return self.take_behind(chunk, class, mask, size, tag);
         }
@@ -45,7 +45,7 @@ impl Tlsf {
         let mut used = chunk;
         if rest <= Chunks::slack_behind(rounding) {
             bins.pop(nodes, chunk, class);
-            // Its neighbours are not free, and are not marked.
+            // The neighbours are not free: I1. So links to them have no mark.
             let &Node { prev, next, .. } = &nodes[index(chunk)];
             nodes[index(prev)].next = chunk;
             nodes[index(next)].prev = chunk;
@@ -68,8 +68,8 @@ impl Tlsf {
             node.prev = prev;
             node.next = chunk | TO_FREE;
             nodes[index(prev)].next = used;
-            // The chunk continues as the rest. If its class does not change it stays in its list: cutting from a large
-            // chunk costs nothing here.
+            // The node of the found chunk becomes the rest. If its class does not change, as with large chunks, it
+            // stays in its list.
             let rest_class = class_of(rest);
             if rest_class != class {
                 bins.pop(nodes, chunk, class);
@@ -100,21 +100,21 @@ impl Tlsf {
         Some((chunks.occupy_known(split.used, used_addr, size, tag), used_addr))
     }
 
-    /// Merges a vacated chunk with its neighbours, and lists the result. There is no index, and the region has other
-    /// used chunks or is the only one.
+    /// Merges a vacated chunk with its free neighbours, and lists the result. Requires that there is no index, and that
+    /// the region has other used chunks or is the only one.
     #[inline(always)]
     pub(super) fn give_fast(&mut self, vacated: Vacated) {
         let Self { chunks, bins, .. } = self;
         let (nodes, dead) = chunks.parts_mut();
         let Vacated { chunk, prev, next } = vacated;
-        // Uses the marked links, because the neighbours are seldom in the cache.
+        // Reads the marks of the links, because the neighbours are seldom in the cache.
         let (is_before, is_behind) = (prev & TO_FREE != 0, next & TO_FREE != 0);
         let (prev, next) = (named(prev), named(next));
         let (before, behind) = (&nodes[index(prev)], &nodes[index(next)]);
         // A header's end is its region's start, and its start is the region's end.
         let end_before = before.addr.wrapping_add(before.size);
         let between = behind.addr.wrapping_sub(end_before);
-        // A free neighbour becomes the whole, and stays in its list if its class does not change.
+        // A free neighbour grows to the merged chunk, and stays in its list if its class does not change.
         if is_before {
             let have = before.size;
             let mut now = have + between;
@@ -162,7 +162,8 @@ impl Tlsf {
         }
     }
 
-    /// The slow path of [`Tlsf::take_fast`]: for any chunk of its list, and with an index. Slots have been reserved.
+    /// The slow path of [`Tlsf::take_fast`]: for any chunk of a list, and with an index. The caller has reserved slots.
+    /// If `exact`, leaves no slack.
     pub(super) fn take_slow(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
         let Self { chunks, bins, index, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
@@ -196,7 +197,7 @@ impl Tlsf {
         Some((key, chunks.span_at(used_addr, size)))
     }
 
-    /// Merges a vacated chunk with its neighbours, in all cases.
+    /// Merges a vacated chunk with its free neighbours, on the fast or the slow path.
     pub(super) fn give_back(&mut self, vacated: Vacated, region: RegionId) {
         let may_be_apart = self.chunks.region_count() > 1 && self.chunks.check_empty(region).is_ok();
         if self.warm_sizes == 0 || may_be_apart { self.give_slow(vacated) } else { self.give_fast(vacated) }

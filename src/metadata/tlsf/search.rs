@@ -8,9 +8,9 @@
 //!   class_above(size + mask)    sure: whatever the address of a chunk, `size` units at the alignment fit into it
 //! ```
 //!
-//! Here `mask` is `alignment - 1`, the most that alignment can cost. If used chunks are rounded up to the start of a
-//! class, a chunk of the tight class that is large enough is in the class above too. So only sizes that are not rounded
-//! need a check of the tight class.
+//! Here `mask` is `alignment - 1`, the most that alignment can cost. If the engine rounds a size up to the start of a
+//! class, the hole of an equal size is in the class above. So it checks the tight class only for sizes that it does not
+//! round.
 
 use super::Tlsf;
 use super::bins::{class_above, class_of};
@@ -51,7 +51,7 @@ impl Tlsf {
     fn fit(&self, chunk: u32, size: u64, mask: u64) -> Option<Find> {
         let (addr, have) = self.chunks.extent(chunk);
         let gap = addr.wrapping_neg() & mask;
-        // Neither summand is above 2^63 and `gap` is below. Slot 0 has no units, so NONE never fits.
+        // Cannot overflow: `size` is at most 2^63, and `gap` is less than that. `NONE` never fits: slot 0 has no units.
         if gap + size <= have { Some(Find { chunk, class: class_of(have), addr, have, gap }) } else { None }
     }
 
@@ -64,14 +64,17 @@ impl Tlsf {
         if gap + size <= have { Some(Find { chunk, class, addr, have, gap }) } else { None }
     }
 
-    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of `class`, the class above, else
-    /// that of the sure one. If the size is not rounded up to that class, checks the first chunk of the tight class
-    /// before. If `mask` is as large as `size`, skips the class above, whose chunks hardly ever have an aligned place.
-    /// The result is the first chunk of its list.
+    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): checks the first chunks of up to three lists, in
+    /// this order. The result is the first chunk of its list.
+    ///
+    /// - The tight class, unless the engine rounds `size` up to a class.
+    /// - `class`, the class above, or the next one that has a chunk. Skipped if `mask` is at least `size`, because such
+    ///   chunks hardly ever have an aligned place.
+    /// - The sure class, or the next one that has a chunk.
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
-            // The class above is the tight one itself if it starts at `size`, else the next.
+            // If `size` is the smallest of its class, the class above is the tight one, else the next after it.
             if let Some(find) = self.fit_head(class - u32::from(size & step != 0), size, mask) {
                 return Some(find);
             }
@@ -130,17 +133,17 @@ impl Tlsf {
         best
     }
 
-    /// The slow search if no list has a chunk that is sure to fit: checks the other candidates, the largest first,
-    /// because alignment is likeliest to leave them large enough. Gives up after [`HARD_LOOKS`].
+    /// The slow search if no list has a chunk that is sure to fit. Checks the other candidates, the largest first,
+    /// because they are most likely to fit after alignment. Gives up after [`HARD_LOOKS`].
     #[cold]
     #[inline(never)]
     pub(super) fn find_slow(&self, size: u64, mask: u64) -> Option<Find> {
         self.look_through(size, mask, NONE, HARD_LOOKS).0
     }
 
-    /// The last search if no empty region is large enough either: continues where the previous such search ended, so
-    /// repeated requests check other chunks each time. Also returns the start of the next search, or [`NONE`] if all
-    /// candidates were checked in vain.
+    /// The last search if no empty region is large enough either. Starts where the previous such search ended, so
+    /// repeated requests check other chunks each time. Also returns the start of the next search, or [`NONE`] after the
+    /// last candidate.
     #[cold]
     #[inline(never)]
     pub(super) fn find_last(&self, size: u64, mask: u64) -> (Option<Find>, u32) {
@@ -159,7 +162,7 @@ impl Tlsf {
             Some(self.bins.head(found))
         };
         let behind = |chunk: u32| match self.chunks.list_next(chunk) {
-            // A size is not 0, so neither is its class.
+            // Cannot underflow: no size is 0, so no class is.
             NONE => first_below(class_of(self.chunks.size(chunk)) - 1),
             next => Some(next),
         };
@@ -221,7 +224,7 @@ impl Tlsf {
             .find_map(|chunk| self.fit(chunk, size, 0))
     }
 
-    /// The smallest empty region that is large enough, among a few checks.
+    /// The smallest empty region that is large enough, among a few candidates.
     pub(super) fn find_empty(&self, size: u64, alignment: Alignment) -> Option<Find> {
         if self.is_over_aligned(alignment.mask()) {
             return None;

@@ -1,7 +1,7 @@
 //! Slabs: chunks of the core that are cut into equal slots, for recurring small sizes.
 //!
-//! Finding and freeing a slot touches no neighbours, lists or classes of free chunks: a mask of 64 bits marks the free
-//! slots of a slab. To the core a slab is one chunk that is not free. Only its granted units count as used.
+//! Taking and freeing a slot touches no neighbours, lists or classes of free chunks: a mask of 64 bits marks the free
+//! slots of a slab. To the core, a slab is one chunk that is not free. Only its granted units count as used.
 //!
 //! ```text
 //!   heads     first slab of each class that has a free slot      heads[12] = 7
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! There are 8 classes to a power of two, up to [`LIMIT`]. Only those whose slots are multiples of 128 units are used,
-//! because each class adds a slab that is half empty. A size is first rounded up to its alignment, so every slot of its
-//! class has the alignment.
+//! because each class in use has a slab that is half empty on average. A size is first rounded up to its alignment, so
+//! every slot of its class has the alignment.
 //!
 //! A key of a slot has the highest bit of its lower half set, then the slab and the slot. Its generation is from the
 //! same counter as that of a chunk, limited to 22 bits.
@@ -27,11 +27,11 @@
 //!
 //! Invariants, asserted by [`Slabs::validate`] under these numbers:
 //!
-//! - S1: a slab in use has a chunk of the core that names it, has the size of its slots together, and the alignment
-//!   that they need.
+//! - S1: a slab in use has a chunk of the core. The chunk names the slab, has the size of all its slots together, and
+//!   has the alignment that they need.
 //! - S2: a slab with free slots is in the list of its class; one with none is in no list.
 //! - S3: a class with an empty slab has its bit in `empty_map`.
-//! - S4: the sums are those of the slabs, and the slots of each class.
+//! - S4: the sums are those of the slabs. So are the numbers of slots of the classes.
 //! - S5: a used slot holds its size. Runs of entries do not overlap.
 
 mod policy;
@@ -43,8 +43,8 @@ use crate::base::cast::{byte, index, narrow, widen};
 use crate::metadata::chunks::Chunks;
 use crate::metadata::{Alignment, Chunk, Key, RegionId, Sizes, Span, Tag};
 
-/// The largest slot; a power of two. Slabs of larger slots would keep holes that large sizes need, so more blocks would
-/// be made.
+/// The largest slot; a power of two. Slabs of larger slots would take the holes that large sizes need, so more blocks
+/// would be necessary.
 pub(super) const LIMIT: u64 = 4 << 10;
 /// The largest slab. Larger ones could not use the gaps that alignments of 64 KiB leave.
 const LARGEST: u64 = 64 << 10;
@@ -52,7 +52,7 @@ const FEWEST_SLOTS: u32 = 4;
 const MOST_SLOTS: u32 = 64;
 /// One less than the smallest slot.
 const SMALLEST: u64 = 127;
-/// When this many slabs became empty, the engine checks if there are too many.
+/// Each time this many slabs became empty, the engine checks if there are too many empty ones.
 const LOOK_EVERY: u32 = 64;
 /// No slab: the record without slots.
 const NONE: u32 = 0;
@@ -60,7 +60,7 @@ const NONE: u32 = 0;
 const NO_RUN: u32 = u32::MAX;
 /// The bit of a key that marks a slot.
 const SLOT: NonZeroU64 = NonZeroU64::MIN.saturating_add((1 << 31) - 1);
-/// Slab numbers use the bits between that bit and those of a slot.
+/// The number of a slab uses the bits of a key between [`SLOT`] and the slot.
 const MAX_SLABS: usize = 1 << 25;
 /// Engines of smaller regions have no slabs.
 pub(super) const LEAST_CAPACITY: u64 = 4 << 20;
@@ -76,7 +76,7 @@ const fn class_and_slot(last: u64) -> (u32, u64) {
 
 /// Units of a slot of a class.
 const fn slot_of(class: u32) -> u64 {
-    // The inverse of `class_and_slot`: eight leading ones to a power of two.
+    // The inverse of `class_and_slot`. `leading` has eight values, 9 to 16, for each power of two.
     let (step, leading) = (class.div_ceil(8) + 3, (class + 7) % 8 + 9);
     widen(index(leading)) << step
 }
@@ -92,7 +92,7 @@ const fn low(units: u64) -> u32 {
     units as u32
 }
 
-/// Slots support alignments up to this. They cost little in the smallest slots, and larger alignments are rare for
+/// Slots support alignments up to this. They waste few units in the smallest slots, and larger alignments are rare for
 /// small sizes.
 const MOST_ALIGNED: u64 = 512;
 
@@ -111,13 +111,12 @@ pub(super) const fn smallness(size: u64, alignment: Alignment) -> u64 {
 /// Log2 of a divisor of all slot sizes.
 const GRAIN_LOG2: u32 = 4;
 
-/// The class for a number of 16-unit grains, less one. The table takes less than half of the time of computing the
-/// class.
+/// The class for `n + 1` grains of 16 units, at index `n`. Reading the table is faster than computing the class.
 static CLASS_OF: [u8; index(low(LIMIT >> GRAIN_LOG2))] = {
     let mut classes = [0; index(low(LIMIT >> GRAIN_LOG2))];
     let mut grain = 0;
     while grain < classes.len() {
-        // All of the last seven bits: slots are multiples of 128 units.
+        // Sets the last seven bits, because slots are multiples of 128 units.
         classes[grain] = byte(class_and_slot(widen(grain) << GRAIN_LOG2 | SMALLEST).0);
         grain += 1;
     }
@@ -187,8 +186,8 @@ impl Slab {
     }
 }
 
-/// A granted slot: from the highest bit on, 22 bits of its generation, one less than its requested units in 12 bits,
-/// and its tag. In the first entry of an unused run: the next such run.
+/// A granted slot: from the highest bit on, 22 bits of its generation, its requested units minus one in 12 bits, and
+/// its tag. The first entry of an unused run holds the start of the next such run.
 #[derive(Clone, Copy, Debug)]
 struct Entry(u64);
 
@@ -287,7 +286,7 @@ impl Slabs {
         let number = self.heads[list];
         let slab = &mut self.slabs[index(number)];
         let free = slab.free;
-        // Slab 0 has none.
+        // Slab 0 has no slots.
         if free == 0 {
             return None;
         }
@@ -418,8 +417,7 @@ impl Slabs {
         if self.spare == NONE { narrow(self.slabs.len()) } else { self.spare }
     }
 
-    /// Drops an unlisted slab with all its grants. Returns the rest of the list of which it was the first, and its
-    /// record.
+    /// Drops an unlisted slab with all its grants. Returns the next slab after it, and its record.
     fn forget(&mut self, number: u32) -> (u32, Slab) {
         let slab = self.slabs[index(number)];
         for slot in slab.used() {
@@ -521,7 +519,8 @@ impl Slabs {
     }
 }
 
-/// Reserves room for `more`. Grows by an eighth, like the nodes of chunks: doubling would leave half unused.
+/// Reserves capacity for `more`. Grows by an eighth, like the nodes of chunks, because doubling would leave half
+/// unused.
 fn reserve<T>(all: &mut Vec<T>, more: usize) {
     if all.capacity() - all.len() < more {
         all.reserve_exact(16.max(all.len() / 8));

@@ -1,9 +1,11 @@
 //! When a class gets a slab, and when an empty slab returns to the core.
 //!
-//! A slab is worthwhile if it saves time at almost no cost in space. So a class must be hot. The free space in used
-//! slabs must be small compared with the live and the free units. A slab is made only in used regions. If little is
-//! free, no slab is made: small chunks then fill the gaps that alignments leave. A few empty slabs stay for recurring
-//! sizes. All of them are freed before a request is refused, and before a region is added.
+//! A slab must save time at almost no cost in space. So a class gets one only if several requests of the class found no
+//! slot, and if the free space in used slabs is small compared with the live and the free units. A slab is made only in
+//! used regions. If little is free, no slab is made: small chunks then fill the gaps that alignments leave.
+//!
+//! A few empty slabs stay for recurring sizes. All of them are freed before a request is refused, and before a region
+//! is added.
 
 use super::super::Tlsf;
 use super::{
@@ -16,8 +18,8 @@ use crate::metadata::{Alignment, Key, RegionId, Tag, Usage};
 const NOTHING_LOG2: u32 = 7;
 /// One in this many requests without a slot asks for a slab.
 const ASK_EVERY: u8 = 4;
-/// Below that limit: the number of requests without a slot that make a class hot, and the fraction of its slots that a
-/// new slab has.
+/// Below that limit: the number of requests without a slot after which a class gets a slab, and the number by which the
+/// slots of the class are divided to get those of the new slab.
 const HOT_THEN: (u8, u32) = (ASK_EVERY, 1);
 /// The same above that limit.
 const HOT: (u8, u32) = (16, 8);
@@ -30,7 +32,7 @@ const SHARE_LOG2: u32 = 2;
 const LEAST_FREE: u64 = 20;
 /// Empty slabs are at most this fraction of the live units: log2.
 const KEPT_LOG2: u32 = 6;
-/// With fewer slots, as for large sizes, a slab takes as much host memory as chunks.
+/// The usual minimum of slots. A slab of fewer slots, as for large sizes, takes as much host memory as chunks.
 const USUAL_SLOTS: u32 = 8;
 
 impl Slabs {
@@ -66,7 +68,7 @@ impl Tlsf {
             return self.ask_for_slab(size, alignment, tag, class, misses);
         }
         let granted = self.grant_core(size, alignment, tag)?;
-        // Not before: a request that is repeated after a refusal must get the same answer.
+        // Not counted if refused: a repeated request must get the same answer.
         self.misses[list] = misses;
         Some(granted)
     }
@@ -98,10 +100,10 @@ impl Tlsf {
         Some(granted)
     }
 
-    /// The number of slots of a new slab after so many misses; `None` if no slab is worthwhile.
+    /// The number of slots of a new slab after this many misses; `None` if no slab is worthwhile.
     fn wanted_slots(&self, class: u32, slot: u64, misses: u8) -> Option<u32> {
         let Usage { capacity, used: live, .. } = self.chunks.usage();
-        // A single region is in the bins even while it is empty.
+        // A single region is in the bins even while it is empty, and should get no slab then.
         if live == 0 {
             return None;
         }
@@ -120,7 +122,7 @@ impl Tlsf {
         (slots >= FEWEST_SLOTS).then_some(slots)
     }
 
-    /// Makes a slab in a used region, or none: it is not worth an empty region.
+    /// Makes a slab in a used region. Makes none if that needs an empty region.
     #[inline(never)]
     fn make_slab(&mut self, class: u32, misses: u8) -> Option<()> {
         let slot = slot_of(class);
@@ -134,7 +136,7 @@ impl Tlsf {
         Some(())
     }
 
-    /// Takes a suitable slot of another class if no chunk fits. The last resort.
+    /// Takes a suitable slot of any class. The last resort, if no chunk fits.
     pub(in super::super) fn grant_any_slot(
         &mut self,
         size: u64,
@@ -164,7 +166,7 @@ impl Tlsf {
             self.region_emptied(given.region);
         }
         let usage = self.chunks.usage();
-        // In a single region half of it may be empty slabs, which block nothing.
+        // Up to half of a single region may be empty slabs. They prevent no request, see `find_anywhere`.
         let only = if self.chunks.region_count() == 1 { usage.capacity / 2 } else { 0 };
         self.trim((usage.used >> KEPT_LOG2).max(only));
         (given.region, given.is_empty)
@@ -176,7 +178,7 @@ impl Tlsf {
         while let Some(slabs) = self.slabs.as_deref_mut().filter(|slabs| slabs.empty_units > most) {
             let above = slabs.empty_map & (u64::MAX << slabs.hand);
             let class = if above == 0 { slabs.empty_map } else { above }.trailing_zeros();
-            // No class is the last bit.
+            // At most 63, because no class has the last bit.
             slabs.hand = class + 1;
             let mut surplus = slabs.empty_units - most;
             let gone = slabs.sift(class, |slab| {
@@ -198,8 +200,8 @@ impl Tlsf {
         }
     }
 
-    /// Merges empty slabs with the free chunks beside them. Returns true if there was one. An engine does this itself
-    /// before it refuses a request; owners that choose places need it too, see [`Tlsf::places`].
+    /// Merges empty slabs with the free chunks beside them. Returns true if there was an empty slab. An engine does
+    /// this itself before it refuses a request. Call it before explicit placement, see [`Tlsf::places`].
     ///
     /// # Complexity
     /// O(slabs).
@@ -227,7 +229,7 @@ impl Tlsf {
             let is_kept =
                 move |chunk: u32| self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number));
             let is_free = move |chunk: u32| self.chunks.is_free(chunk) || is_kept(chunk);
-            // The first slab of a run represents it: before that there is at most one free chunk.
+            // Visits each run once, from its first slab. At most one free chunk lies before that.
             let is_first = move |slab: &&Slab| {
                 let prev = self.chunks.prev(slab.chunk);
                 !(is_kept(prev) || self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
