@@ -45,8 +45,8 @@ pub(super) fn next_id() -> u32 {
 /// ([`HeapError::NotGrown`]).
 ///
 /// From then on the heap binds the larger store. Command buffers that bound the smaller store continue to use it: they
-/// see neither new slots nor later writes. So allocate and write before you bind. Record command buffers that are
-/// submitted several times again when [`HeapStatistics::growths`] changes. The old store lives until
+/// see neither new slots nor later writes. So allocate and write before you bind. When
+/// [`HeapStatistics::growths`] changes, record reusable command buffers again. The old store lives until
 /// [`retire_outgrown`](Self::retire_outgrown) assigns a ticket and [`collect`](Self::collect) finds it done.
 /// Descriptors that commands write on the GPU are copied if those commands have completed.
 ///

@@ -228,7 +228,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         Ok(then(&mut slot.backing, upload))
     }
 
-    /// Finds a page with space, or the reason why there is none. All invariants hold on return, but the caller must
+    /// Returns a page with space, or the reason why there is none. All invariants hold on return, but the caller must
     /// then allocate from the page.
     #[cold]
     #[inline(never)]

@@ -600,7 +600,8 @@ impl Frames {
     }
 
     /// Calls `f` with the queue while no other thread submits. Use it to present, or to submit outside of the frames.
-    /// `f` may create, use and drop objects of the frames, and submit. It must not wait for another thread that submits.
+    /// `f` may create, use and drop objects of the frames, and submit. It must not wait for another thread that
+    /// submits.
     ///
     /// # Panics
     /// If the queue belongs to other frames.
