@@ -3,7 +3,7 @@
 //! | to begin with | |
 //! |---|---|
 //! | [`start`] | from a device to a mesh in its memory |
-//! | [`memory`] | which usage and flags to ask for, and which memory they give |
+//! | [`memory`] | usages and flags, and the memory that they select |
 //! | [`pools`] | memory with limits of its own; rings, stacks and scopes |
 //! | [`retirement`] | when resources that the GPU uses may be freed |
 //! | [`uploads`] | how bytes get to the device |
@@ -11,23 +11,24 @@
 //!
 //! | when it grows | |
 //! |---|---|
-//! | [`budgets`] | how much memory there is, and what to do when it is gone |
-//! | [`moving`] | defragmentation: how live resources leave a block, so that it can go back |
-//! | [`threads`] | who may call what, and who waits for whom |
+//! | [`budgets`] | how much memory there is, and how to recover when it is used up |
+//! | [`moving`] | defragmentation: moving live resources, so that blocks can be freed |
+//! | [`threads`] | types that threads may share, calls that wait |
 //! | [`block_sources`] | engines and blocks of your own |
 //! | [`testing`] | your code on GPUs that you do not have |
 //! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
 //! | [`debugging`] | leaks, corruption, validation messages, events |
-//! | [`performance`] | what calls cost, how the fast paths work, and what was tried |
+//! | [`performance`] | the cost of each call, the fast paths, and measured alternatives |
 //!
 //! | beside others | |
 //! |---|---|
 //! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call; or Direct3D 12, Granite, NVRHI |
 //! | [`c`] | C and C++ |
 //! | [`differences`] | what differs from VMA |
-//! | [`limits`] | what it does not do, and what it does badly |
+//! | [`limits`] | missing features, weaknesses, numeric limits |
 //! | [`faq`] | questions that users ask |
 //! | [`design`] | the words of the source, and the reason for each decision |
+//! | [`moved`] | old and new names and paths of this repository |
 //!
 //! The package `sublet-frame` has chapters of its own, as the docs of its modules: `track` on states, which says what
 //! barriers follow from the uses of buffers and images, `frames` on frames in flight and command lists, and
@@ -127,3 +128,6 @@ pub mod faq {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}
+
+#[doc = include_str!("moved.md")]
+pub mod moved {}
