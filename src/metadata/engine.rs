@@ -540,7 +540,7 @@ mod tests {
             let mut engine = Engine::new(Algorithm::Tlsf, block, true);
             engine.add_region(&block).unwrap();
             for _ in 0..100 {
-                // Only the first is at the start of the block, which has the largest alignment.
+                // The largest alignment is only possible at offset 0, so only the first such request succeeds.
                 let _ = engine.allocate(&asked(size, alignment));
             }
             let Engine::Tlsf(tlsf) = &engine else { unreachable!("it was asked for") };

@@ -252,8 +252,9 @@ impl VirtualBlock {
     /// Nothing was changed on error.
     ///
     /// # Complexity
-    /// That of the engine. [`NoSpace`](VirtualAllocationError::NoSpace) also inspects a few free ranges. O(n) once in
-    /// the life of a block of at least 2^27 units: the first time that no range fits although enough units are free.
+    /// The complexity of the engine, plus a few free ranges to inspect for
+    /// [`NoSpace`](VirtualAllocationError::NoSpace). O(n) once in the life of a block of at least 2^27 units: the first
+    /// time that no range fits although enough units are free.
     #[inline]
     pub fn allocate(
         &mut self,
@@ -338,7 +339,7 @@ impl VirtualBlock {
     /// Frees a range.
     ///
     /// # Errors
-    /// [`VirtualFreeError`], which contains the handle, if the handle belongs to another block or was allocated before
+    /// [`VirtualFreeError`], which returns the handle, if the handle belongs to another block or was allocated before
     /// [`VirtualBlock::clear`].
     #[inline]
     pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {

@@ -293,7 +293,7 @@ impl Pages {
         assert_eq!(side.next, newest, "L2: the next slot is not behind the newest entry");
     }
 
-    /// Asserts L1 of the engine for the free pages. `in_use` is how many pages are in use.
+    /// Asserts L1 of the engine for the free pages. `in_use` is the number of pages in use.
     pub(super) fn validate_free(&self, in_use: usize) {
         let mut count = in_use;
         for id in self.chain(self.free, |page| page.next) {

@@ -55,7 +55,7 @@ pub enum Regions {
 ///
 /// ```text
 ///   |#0###|#1#|#2#####|............|        |-----|#1#|-------|............|
-///   0                              end      after freeing 2 and 0: the tail grew, the start waits for 1
+///   0                              end      after freeing 2 and 0: the start is reused after 1 is freed
 /// ```
 ///
 /// **Stack**: ranges that are freed in reverse order can be reused at once.
@@ -91,7 +91,7 @@ pub enum Regions {
 /// The other empty regions can be removed. When the region on top becomes empty, the one below is current again, with
 /// the free space after its newest allocation. A region below the top is not used until those above are empty, or until
 /// it is empty itself. There is no wrap and no upper side: ranges that are freed in the order of allocation are reused
-/// by whole regions.
+/// when a whole region is empty.
 ///
 /// ```text
 ///   |#0#|#1#####|..|  |#2######|.....|       |#0#|............|  |.............|
@@ -120,11 +120,11 @@ pub enum Regions {
 /// ```text
 ///   first                                                             next: behind the newest entry
 ///   | 0000 1011 |  <->  | 1111 1111 |  <->  | 0100 0000 |  <->  | 1101 .... |
-///          oldest                              one page, one live entry: goes as soon as that one is freed
+///          oldest                              this page is freed with its only live entry
 /// ```
 ///
 /// The oldest entry is the first live one of the first page. When the newest entry is freed, the next newest is the
-/// last live one of its page or of the previous page. Both are found by counting zeros, never by stepping over holes.
+/// last live one of its page or of the previous page. Counting the zeros of a word finds both, without visiting holes.
 /// The only page of a side stays when its last entry is freed, so that alternating frees and allocations find a slot.
 ///
 /// # Invariants

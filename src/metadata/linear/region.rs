@@ -7,7 +7,7 @@ use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 /// One region. Capacity 0: vacant.
 ///
 /// ```text
-///   |.....|#front#|---|#back#|............|#upper back#|##|        limit: where the upper side ends
+///   |.....|#front#|---|#back#|............|#upper back#|##|        limit: the end of the upper side
 ///                            end          limit
 ///
 ///   |####|#back#|............|#front#|----|#####|--|               ring; limit: the oldest entry

@@ -1,8 +1,8 @@
 //! Empty regions. Each is one free chunk, which is cut only if no other chunk fits.
 //!
-//! They are not in the bins, which only contain chunks of regions in use. So the engine does not cut a region
-//! that could be removed while another one has space. A single region is in the bins even if it is empty: a lone chunk
-//! that is repeatedly allocated and freed then stays on the fast path.
+//! They are not in the bins, which only contain chunks of regions in use. So the engine does not cut a region that
+//! could be removed while another one has space. A single region is in the bins even if it is empty: a lone chunk that
+//! is repeatedly allocated and freed then stays on the fast path.
 //!
 //! There are 64 lists, by power of two. Each is sorted, the largest region first, so the head shows if a region of the
 //! list is large enough.
@@ -85,7 +85,7 @@ impl Empties {
         self.rows == 0
     }
 
-    /// Any empty region, if there is one.
+    /// The largest empty region, if there is one.
     pub(super) fn any(&self) -> Option<u32> {
         self.rows.checked_ilog2().map(|row| self.heads[index(row & 63)])
     }

@@ -38,11 +38,11 @@ use super::{
 ///                                                            |
 ///   second    bit c of row r: list 64 r + c      row 4:  ..1........1....
 ///                                                          |
-///   heads     first chunk of each list               heads[64 * 4 + 13]
+///   heads     first chunk of each list               heads[64 * 4 + 2]
 ///                                                          |
-///   chunks    nodes of 32 bytes, in one array         [ 1240 units ] -> [ 1232 units ] -> none
+///   chunks    nodes of 32 bytes, in one array          [ 532 units ] -> [ 528 units ] -> none
 ///                                                          |
-///   regions   rings of nodes by address       [ used ] [ free 1240 ] [ used ] [ used ] [ free ]
+///   regions   rings of nodes by address       [ used ] [ free  532 ] [ used ] [ used ] [ free ]
 ///
 ///   empties   regions that are one free chunk, if there are several, by power of two: the last to be cut
 /// ```

@@ -13,7 +13,7 @@ impl Tlsf {
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Span), AllocateError> {
         if self.is_over_aligned(request.alignment.mask()) {
-            // That search checks the starts of all regions, listed or not.
+            // `find_start` checks the starts of all regions, listed or not.
             return allocate_elsewhere(self, request, is_closed);
         }
         if request.strategy == Strategy::MinOffset && self.index.is_none() {

@@ -4,7 +4,7 @@
 //! slots of a slab. To the core, a slab is one chunk that is not free. Only its granted units count as used.
 //!
 //! ```text
-//!   heads     first slab of each class that has a free slot      heads[12] = 7
+//!   heads     first slab of each class that has a free slot      heads[34] = 7
 //!                                                                     |
 //!   slabs     records of 48 bytes           7: 8 slots of 2560, first 96, free 0b1010_0000, next 2
 //!                                                 |             |
@@ -240,7 +240,7 @@ pub(super) struct Slabs {
     empty_map: u64,
     /// Counts slabs that became empty; wraps.
     emptied: u32,
-    /// The next class to free empty slabs.
+    /// The class at which the next search for surplus empty slabs starts.
     hand: u32,
     /// The first unused record.
     spare: u32,

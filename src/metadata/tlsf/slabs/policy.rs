@@ -14,7 +14,8 @@ use super::{
 };
 use crate::metadata::{Alignment, Key, RegionId, Tag, Usage};
 
-/// While the free space in slabs is below this fraction of the regions, any recurring size gets slabs: log2.
+/// Log2 of a divisor of the capacity. While the free space in used slabs is below that part, any recurring size gets
+/// slabs.
 const NOTHING_LOG2: u32 = 7;
 /// One in this many requests without a slot asks for a slab.
 const ASK_EVERY: u8 = 4;
@@ -23,14 +24,16 @@ const ASK_EVERY: u8 = 4;
 const HOT_THEN: (u8, u32) = (ASK_EVERY, 1);
 /// The same above that limit.
 const HOT: (u8, u32) = (16, 8);
-/// The free space in slabs is at most this fraction of the live units, and of the free ones: log2.
+/// Log2 of a divisor of the live units. New slabs keep the free space in used slabs below that part, or below that of
+/// [`NOTHING_LOG2`] if it is larger.
 const OF_LIVE_LOG2: u32 = 4;
+/// Log2 of a divisor of the free units. New slabs keep the free space in used slabs below that part, too.
 const OF_FREE_LOG2: u32 = 4;
-/// One new slab takes at most this fraction of the remaining allowance: log2.
+/// Log2 of a divisor of the remaining allowance. A new slab takes at most that part.
 const SHARE_LOG2: u32 = 2;
 /// The free 128ths of all regions below which no new slabs are made.
 const LEAST_FREE: u64 = 20;
-/// Empty slabs are at most this fraction of the live units: log2.
+/// Log2 of a divisor of the live units. Empty slabs have at most that many units.
 const KEPT_LOG2: u32 = 6;
 /// The usual minimum of slots. A slab of fewer slots, as for large sizes, takes as much host memory as chunks.
 const USUAL_SLOTS: u32 = 8;
@@ -94,7 +97,7 @@ impl Tlsf {
         }?;
         self.misses[index(class)] = if is_little_free || misses >= HOT.0 { 0 } else { misses };
         if is_little_free {
-            // No class asks for a slab until a slot or a region is freed.
+            // Disables slots until a slot is freed, or a region is added or becomes empty.
             self.slab_sizes = 0;
         }
         Some(granted)
