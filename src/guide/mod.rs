@@ -102,9 +102,9 @@ pub mod debugging {}
 pub mod migrating {}
 
 #[doc = include_str!("c.md")]
-#[doc = "\n```c"]
+/// ```c
 #[doc = include_str!("../../examples/c/buffer.c")]
-#[doc = "```"]
+/// ```
 pub mod c {}
 
 #[cfg_attr(

@@ -30,17 +30,17 @@ impl Allocator {
     /// # let (gpu, allocator) = sublet::doc_example();
     /// # let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     /// # let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
-    /// # let timeline = unsafe { gpu.device().create_semaphore(&info, None) }?;
+    /// # let semaphore = unsafe { gpu.device().create_semaphore(&info, None) }?;
     /// let clock = Clock::new();
     /// let timeline = clock.add_timeline()?;
     /// let ticket = clock.open(timeline);
     /// // ... a vkQueueSubmit that signals 1 ...
-    /// # unsafe { gpu.device().signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(timeline).value(1)) }?;
+    /// # unsafe { gpu.device().signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(1)) }?;
     /// clock.submit(ticket, 1)?;
     /// // SAFETY: the semaphore is live.
-    /// unsafe { allocator.poll_timelines(&clock, &[(timeline, timeline)]) }?;
+    /// unsafe { allocator.poll_timelines(&clock, &[(timeline, semaphore)]) }?;
     /// assert!(clock.is_done(ticket));
-    /// # unsafe { gpu.device().destroy_semaphore(timeline, None) };
+    /// # unsafe { gpu.device().destroy_semaphore(semaphore, None) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn poll_timelines(
