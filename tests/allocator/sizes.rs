@@ -58,10 +58,8 @@ fn buffers_above_the_limit_are_not_asked_for() {
                     let alias = unsafe { fixture.allocator.create_aliasing_buffer(&memory, 0, &info) };
                     assert_eq!(alias.unwrap_err(), error);
                     // SAFETY: as above.
-                    assert_eq!(
-                        unsafe { fixture.allocator.would_buffer_fit(&info, &auto) }.unwrap_err(),
-                        error
-                    );
+                    let fits = unsafe { fixture.allocator.would_buffer_fit(&info, &auto) };
+                    assert_eq!(fits.unwrap_err(), error);
                     // SAFETY: as above.
                     let index =
                         unsafe { fixture.allocator.find_memory_type_index_for_buffer_info(&info, &auto) };
