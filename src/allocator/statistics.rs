@@ -122,8 +122,8 @@ impl Allocator {
         heaps
     }
 
-    /// Marks the start of a new frame, and fetches budgets from the driver. This gives a program fresh figures
-    /// regularly, and never in the middle of an allocation. The driver call is slow on some drivers. Without
+    /// Marks the start of a new frame, and fetches budgets from the driver. A program that calls it once per frame has
+    /// fresh figures, and allocations seldom need to fetch them. The call is slow on some drivers. Without
     /// VK_EXT_memory_budget nothing is fetched.
     pub fn set_current_frame_index(&self, frame_index: u32) {
         let context = &self.inner.context;
