@@ -544,7 +544,8 @@ pub trait Metadata: Sized + fmt::Debug {
     }
 
     /// Removes a region and its grants. Later grants go where they would go if the region still existed and were
-    /// [closed](Self::allocate_outside). Meant for copies of an engine, on which requests are tried.
+    /// [closed](Self::allocate_outside). Meant for copies of an engine, on which requests are tried. A [`Tlsf`] with slabs
+    /// may choose other offsets: its slabs depend on the live units, and those of the region are gone.
     ///
     /// ```
     /// use sublet::metadata::*;

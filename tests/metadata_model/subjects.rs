@@ -15,6 +15,8 @@ pub(crate) trait Subject {
     type Rules: Rules;
     /// True if two free chunks are never neighbours.
     const JOINS_ALL: bool;
+    /// Grants go to the same places whether a region is closed or discarded.
+    const DISCARD_KEEPS_PLACES: bool = true;
     /// Situations, and outcomes that some program must reach in them.
     const SEEN: &'static [(&'static str, &'static str)];
 
@@ -667,6 +669,7 @@ impl Subject for TlsfSlabs {
     type Engine = Tlsf;
     type Rules = SlabRules;
     const JOINS_ALL: bool = true;
+    const DISCARD_KEEPS_PLACES: bool = false;
     const SEEN: &'static [(&'static str, &'static str)] = TlsfRounding::SEEN;
 
     fn engine(setup: &Setup) -> Tlsf {
