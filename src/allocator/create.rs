@@ -40,6 +40,7 @@ impl Allocator {
     /// ```
     #[track_caller]
     #[doc(alias = "CreateResource")]
+    #[inline]
     pub unsafe fn create_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -223,6 +224,7 @@ impl Allocator {
     /// ```
     #[track_caller]
     #[doc(alias = "createTexture")]
+    #[inline]
     pub unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
