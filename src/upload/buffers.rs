@@ -12,7 +12,7 @@ use super::backing::Backing;
 use super::create_info::{UploadArenaCreateInfo, UploadMemory};
 use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
-use crate::allocator::Resource;
+use crate::allocator::{Allocator, Resource};
 use crate::base::align::Alignment;
 use crate::base::cast::{host_size, index};
 use crate::create_info::{
@@ -71,7 +71,8 @@ pub(super) struct Buffers<A: AllocatorRef> {
 }
 
 impl<A: AllocatorRef> Buffers<A> {
-    /// Validates the request. Returns the size of a page, rounded up to `nonCoherentAtomSize`.
+    /// Validates the request, and creates the first pool. Returns the size of a page, rounded up to
+    /// `nonCoherentAtomSize`.
     ///
     /// # Safety
     /// The usages are valid for the device.
@@ -100,7 +101,7 @@ impl<A: AllocatorRef> Buffers<A> {
             return Err(CreateUploadError::DeviceAddress);
         }
         let usage = if addresses { asked.usage | address } else { asked.usage };
-        let (origin, memory_types) = match &asked.pool {
+        let mut memory_types = match &asked.pool {
             Some(pool) => {
                 owner.pool_facts(pool).map_err(|_| CreateUploadError::ForeignPool)?;
                 let memory_type = pool.memory_type_index();
@@ -112,18 +113,35 @@ impl<A: AllocatorRef> Buffers<A> {
                 if memory_type_bits & (1 << memory_type) == 0 {
                     return Err(CreateUploadError::PoolMemoryType { memory_type, memory_type_bits });
                 }
-                (Origin::Given(Arc::clone(pool)), Box::from([memory_type]))
+                Box::from([memory_type])
             }
             None => {
                 let info = vk::BufferCreateInfo::default().size(size).usage(usage);
                 // SAFETY: the caller's promise; the size is not zero.
-                let memory_types = unsafe { choose(&allocator, &info, asked.memory) }?;
-                (Origin::Own { block_size: 0, pools: Box::default() }, memory_types)
+                unsafe { choose(&allocator, &info, asked.memory) }?
             }
         };
+        if let Some(memory_limit) = asked.memory_limit.filter(|&limit| limit < size) {
+            return Err(CreateUploadError::Limit { memory_limit, page_size: size });
+        }
         let alignments = Alignments::of(device);
         let base_alignment = alignments.any.max(BASE_ALIGNMENT);
-        let source = Self {
+        let origin = match &asked.pool {
+            Some(pool) => Origin::Given(Arc::clone(pool)),
+            None => {
+                // SAFETY: the caller's promise; the size is not zero.
+                let needed = unsafe { requirements(device, size, usage) }?;
+                // A driver must report at least the size, so a smaller figure is ignored. An overflow becomes a size
+                // that pool creation rejects.
+                let alignment = Alignment::at_least(needed.alignment.max(base_alignment));
+                let page = needed.size.max(size).checked_add(owner.margin());
+                let page = page.and_then(|page| alignment.align_up(page));
+                let count = u64::from(asked.pages_per_block.max(1));
+                let block_size = page.and_then(|page| page.checked_mul(count)).unwrap_or(u64::MAX);
+                own_pools(owner, asked.name, &mut memory_types, block_size)?
+            }
+        };
+        let buffers = Self {
             origin,
             usage,
             addresses,
@@ -135,59 +153,7 @@ impl<A: AllocatorRef> Buffers<A> {
             caller,
             allocator,
         };
-        Ok((source, size))
-    }
-
-    /// Creates the pool of the first memory type, with blocks of `count` buffers of `size` bytes, unless the program
-    /// gave a pool. Pools of other memory types are created on demand.
-    ///
-    /// # Safety
-    /// The usages are valid for the device.
-    pub(super) unsafe fn own_pool(&mut self, size: u64, count: u32) -> Result<(), CreateUploadError> {
-        if matches!(self.origin, Origin::Given(_)) {
-            return Ok(());
-        }
-        let owner = self.allocator.allocator();
-        // SAFETY: the caller's promise; the size is not zero.
-        let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
-        // A driver must report at least the size, so a smaller figure is ignored. An overflow becomes a size that pool
-        // creation rejects.
-        let alignment = needed.alignment.max(self.base_alignment);
-        let page = needed.size.max(size).checked_add(owner.margin());
-        let page = page.and_then(|page| Alignment::at_least(alignment).align_up(page));
-        let block_size = page.and_then(|page| page.checked_mul(u64::from(count.max(1)))).unwrap_or(u64::MAX);
-        // Skip a heap that cannot hold blocks of this size; no page will be requested from it.
-        let mut first_error = None;
-        while let [memory_type, rest @ ..] = &*self.memory_types {
-            match self.make_pool(*memory_type, block_size) {
-                Ok(pool) => {
-                    let mut pools: Box<[_]> = self.memory_types.iter().map(|_| None).collect();
-                    pools[0] = Some(pool);
-                    self.origin = Origin::Own { block_size, pools };
-                    return Ok(());
-                }
-                Err(error) => {
-                    first_error = first_error.or(Some(error));
-                    let rest = Box::from(rest);
-                    self.memory_types = rest;
-                }
-            }
-        }
-        // There is at least one memory type, and each attempt has its error.
-        Err(CreateUploadError::Pool(first_error.unwrap_or(CreatePoolError::TooMany)))
-    }
-
-    fn make_pool(&self, memory_type: u32, block_size: u64) -> Result<Pool, CreatePoolError> {
-        self.allocator.allocator().create_pool(&PoolCreateInfo {
-            block_size,
-            algorithm: Algorithm::Linear,
-            // The pool contains buffers only.
-            flags: PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
-            // The arena decides which pages to keep.
-            empty_blocks_kept: 0,
-            name: self.name.as_deref(),
-            ..PoolCreateInfo::new(memory_type)
-        })
+        Ok((buffers, size))
     }
 
     /// The preferred memory type.
@@ -235,7 +201,9 @@ impl<A: AllocatorRef> Buffers<A> {
             if let Origin::Own { block_size, pools } = &self.origin {
                 if !alone && pools[at].is_none() {
                     // The error of the preferred memory type explains the failure.
-                    let Ok(pool) = self.make_pool(self.memory_types[at], *block_size) else { continue };
+                    let owner = self.allocator.allocator();
+                    let made = make_pool(owner, self.name.as_deref(), self.memory_types[at], *block_size);
+                    let Ok(pool) = made else { continue };
                     if let Origin::Own { pools, .. } = &mut self.origin {
                         pools[at] = Some(pool);
                     }
@@ -380,6 +348,50 @@ impl<A: AllocatorRef> Buffers<A> {
         ranges.0.clear();
         flushed.map_err(FlushError::Driver)
     }
+}
+
+/// Creates the pool of the first memory type. Pools of other memory types are created on demand. Removes memory types
+/// whose heap cannot hold a block; no page will be requested from them.
+fn own_pools(
+    owner: &Allocator,
+    name: Option<&str>,
+    memory_types: &mut Box<[u32]>,
+    block_size: u64,
+) -> Result<Origin, CreateUploadError> {
+    let mut first_error = None;
+    while let [memory_type, rest @ ..] = &**memory_types {
+        match make_pool(owner, name, *memory_type, block_size) {
+            Ok(pool) => {
+                let mut pools: Box<[_]> = memory_types.iter().map(|_| None).collect();
+                pools[0] = Some(pool);
+                return Ok(Origin::Own { block_size, pools });
+            }
+            Err(error) => {
+                first_error = first_error.or(Some(error));
+                *memory_types = Box::from(rest);
+            }
+        }
+    }
+    // There is at least one memory type, and each attempt has its error.
+    Err(CreateUploadError::Pool(first_error.unwrap_or(CreatePoolError::TooMany)))
+}
+
+fn make_pool(
+    owner: &Allocator,
+    name: Option<&str>,
+    memory_type: u32,
+    block_size: u64,
+) -> Result<Pool, CreatePoolError> {
+    owner.create_pool(&PoolCreateInfo {
+        block_size,
+        algorithm: Algorithm::Linear,
+        // The pool contains buffers only.
+        flags: PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
+        // The arena decides which pages to keep.
+        empty_blocks_kept: 0,
+        name,
+        ..PoolCreateInfo::new(memory_type)
+    })
 }
 
 /// Returns the memory requirements of a buffer.

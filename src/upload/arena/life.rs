@@ -30,12 +30,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         // SAFETY: the caller's promise.
-        let (mut buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
-        if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
-            return Err(CreateUploadError::Limit { memory_limit, page_size });
-        }
-        // SAFETY: the caller's promise.
-        unsafe { buffers.own_pool(page_size, info.pages_per_block) }?;
+        let (buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
         Ok(Self {
             pages: Pages::default(),
             current: NO_PAGE,
