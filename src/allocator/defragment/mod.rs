@@ -109,7 +109,7 @@ impl Defragmentation<'_> {
         let planned = self.allocator.plan_moves(self.open.as_mut()?, &mut stop);
         let (allocator, open) = (self.allocator, self.open.as_ref()?);
         let moves: Vec<_> =
-            planned.into_iter().map(|planned| Move::new(Home::Leased(allocator, open), planned)).collect();
+            planned.into_iter().map(|planned| Move::new(Home::Borrowed(allocator, open), planned)).collect();
         if let Some(payload) = panicked {
             drop(moves);
             resume_unwind(payload);

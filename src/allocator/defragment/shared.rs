@@ -31,21 +31,21 @@ impl Drop for Held {
 
 /// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or shared.
 pub(super) enum Home<'p> {
-    Leased(&'p Allocator, &'p OpenDefragmentation),
+    Borrowed(&'p Allocator, &'p OpenDefragmentation),
     Held(Arc<Held>),
 }
 
 impl Home<'_> {
     pub(super) fn allocator(&self) -> &Allocator {
         match self {
-            Self::Leased(allocator, _) => allocator,
+            Self::Borrowed(allocator, _) => allocator,
             Self::Held(held) => &held.allocator,
         }
     }
 
     pub(super) fn open(&self) -> &OpenDefragmentation {
         match self {
-            Self::Leased(_, open) => open,
+            Self::Borrowed(_, open) => open,
             Self::Held(held) => held.open(),
         }
     }
