@@ -159,8 +159,10 @@ impl State {
         }
         let mut write = a.write | b.write;
         let (mut readers, mut visible) = (a.readers | b.readers, [Scope::NONE; 2]);
-        let mut unordered = if a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
-        if a.readers.is_empty() == b.readers.is_empty() {
+        let alike = a.readers.is_empty() == b.readers.is_empty();
+        let unordered =
+            if alike && a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
+        if alike {
             // S3: keep a scope only if both writes are visible to it. A state without a write does not restrict it.
             let shown = |sync: &Sync, scope| sync.write.is_empty() || sync.visible.contains(&scope);
             let from = if a.write.is_empty() { b } else { a };
@@ -172,7 +174,6 @@ impl State {
             // write, and an unordered write must wait for readers.
             write.stages |= readers;
             readers = Stages::NONE;
-            unordered = vk::AccessFlags2::NONE;
         }
         Some(Self {
             sync: Sync { write, readers, visible, layout: a.layout, owner: a.owner, unordered },
