@@ -262,13 +262,17 @@ mod tests {
     use sublet::{AllocationCreateInfo, PoolCreateInfo};
     use sublet::{Allocator, AllocatorCreateInfo};
 
+    fn fixture() -> (Gpu, Front) {
+        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+        // SAFETY: the caller keeps the device as long as the allocator.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        (gpu, Front { allocator, slab: Slab::new(), has_priorities: false })
+    }
+
     /// The program may free an allocation between passes. Other allocations may reuse its handle and its id.
     #[test]
     fn a_cached_handle_of_another_allocation_is_looked_up_again() {
-        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-        // SAFETY: the device outlives the allocator.
-        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-        let front = Front { allocator, slab: Slab::new(), has_priorities: false };
+        let (_gpu, front) = fixture();
         let needs = vk::MemoryRequirements { size: 1 << 10, alignment: 64, memory_type_bits: !0 };
         let [(wanted, handle), (other, other_handle)] = [(); 2].map(|()| {
             let allocation = front.allocator.allocate_memory(&needs, &Default::default()).unwrap();
@@ -288,10 +292,7 @@ mod tests {
     /// sanitizer checks that nothing races.
     #[test]
     fn a_pass_begins_while_another_thread_changes_user_data() {
-        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-        // SAFETY: the device outlives the allocator.
-        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-        let front = Front { allocator, slab: Slab::new(), has_priorities: false };
+        let (_gpu, front) = fixture();
         let create = PoolCreateInfo { block_size: 1 << 14, ..PoolCreateInfo::new(0) };
         let pool = front.allocator.create_pool(&create).unwrap();
         let needs = vk::MemoryRequirements { size: 1 << 10, alignment: 64, memory_type_bits: !0 };
