@@ -9,10 +9,10 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::base::cast::index;
 use crate::blocks::{Live, MappedPointer, kind_of, usage_of};
 use crate::error::ForeignHandle;
-use crate::metadata::{Key, Tag};
+use sublet_engines::cast::index;
+use sublet_engines::{Key, Tag};
 
 /// Bits of [`Allocation::flags`].
 pub(crate) mod allocation_flags {

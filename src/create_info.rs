@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::device::MemoryAllocateNext;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 use crate::pool::{Pool, Scope};
 
 bitflags::bitflags! {

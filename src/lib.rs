@@ -50,7 +50,7 @@
 //!
 //! `ARCHITECTURE.md` in the repository shows the layers, and follows one allocation through the files.
 //! [`guide::design`] has the reason for each decision, and [the glossary](guide::design#the-words) of the source. Only
-//! code that calls Vulkan uses `unsafe`: the engines of [`metadata`] forbid it.
+//! code that calls Vulkan uses `unsafe`: the engines of [`metadata`], a package of their own, forbid it.
 //!
 //! # What it does not do
 //!
@@ -66,10 +66,10 @@ mod create_info;
 mod defragment;
 pub mod descriptor;
 pub mod device;
+mod engine;
 mod error;
 pub mod guide;
 mod memory_type;
-pub mod metadata;
 mod operations;
 mod pool;
 #[doc(hidden)]
@@ -102,18 +102,20 @@ pub use defragment::{
     DefragmentationStatistics, MoveError,
 };
 pub use device::MemoryAllocateNext;
+pub use engine::Algorithm;
 pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
     FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError,
 };
 pub use memory_type::NoMemoryType;
-pub use metadata::Algorithm;
 pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};
 pub use statistics::{
     AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, Fit, FitPlace, MemoryMap,
     Statistics, TotalStatistics, VectorMap,
 };
+#[doc(inline)]
+pub use sublet_engines as metadata;
 #[cfg(feature = "sim")]
 #[doc(inline)]
 pub use sublet_sim as sim;

@@ -24,10 +24,10 @@ use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 pub use crate::allocator::{CreateInside, Outcome, RecordedCall, Resource, Visibility};
-pub use crate::base::cast::{host_size, index, narrow, widen};
 pub use crate::base::sync::{BriefMutex, CoreGuard, CoreMutex};
 pub use crate::device::{Device, Requirements};
 pub use crate::virtual_block::handle::{virtual_allocation, virtual_handle};
+pub use sublet_engines::cast::{host_size, index, narrow, widen};
 
 /// A small number of the calling thread, which few other threads share.
 #[must_use]

@@ -237,7 +237,7 @@ mod tests {
     use super::super::AllocatorCreateInfo;
     use super::*;
     use crate::create_info::AllocationCreateFlags as Flags;
-    use crate::metadata::ASKED_WARM;
+    use crate::engine::ASKED_WARM;
 
     /// Explicit properties and names leave the fast path, but use the engine's fast path. Names are kept on every path.
     #[test]

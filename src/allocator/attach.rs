@@ -2,9 +2,9 @@
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;
-use crate::base::cast::index;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
+use sublet_engines::cast::index;
 
 impl Allocator {
     /// Assigns a shard to the calling thread: an exclusive part of the blocks of a memory type. Threads that contend

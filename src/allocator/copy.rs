@@ -4,8 +4,8 @@ use super::Allocator;
 use super::map::check_range;
 use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
-use crate::base::cast::widen;
 use crate::error::MapError;
+use sublet_engines::cast::widen;
 
 impl Allocator {
     /// Writes `source` into an allocation at `offset`, and flushes it. Maps the memory meanwhile, if necessary.

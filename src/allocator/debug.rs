@@ -8,11 +8,11 @@ use ash::vk;
 
 use super::Allocator;
 use crate::allocation::{Allocation, allocation_flags};
-use crate::base::cast::host_size;
 use crate::base::sync::Mutex;
 use crate::blocks::{BlockVector, Live};
 use crate::error::{CorruptionError, DamagedAllocation, MapError};
 use crate::pool::Pool;
+use sublet_engines::cast::host_size;
 
 /// The repeated fill pattern of a margin.
 const MAGIC: [u8; 4] = 0x7F84_E666_u32.to_le_bytes();
@@ -223,7 +223,7 @@ impl Allocator {
             memory: guard.memory,
             offset: guard.offset,
             size: guard.size,
-            bytes_past_end: crate::base::cast::widen(wrong),
+            bytes_past_end: sublet_engines::cast::widen(wrong),
             freed: false,
         }))
     }

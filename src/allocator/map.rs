@@ -12,8 +12,8 @@ use ash::vk;
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::allocation::{Allocation, allocation_flags};
-use crate::base::cast::host_size;
 use crate::error::{ForeignHandle, MapError};
+use sublet_engines::cast::host_size;
 
 /// A mapped allocation. While the guard lives, the memory stays mapped and the allocation cannot be freed.
 ///
@@ -156,7 +156,7 @@ impl Mapping<'_> {
     /// The address of `length` bytes at `offset`, if they are inside the allocation.
     #[inline]
     fn at(&self, offset: u64, length: usize) -> Result<*mut u8, MapError> {
-        let size = crate::base::cast::widen(length);
+        let size = sublet_engines::cast::widen(length);
         check_range(self.allocation, offset, size)?;
         let offset = host_size(offset).ok_or_else(|| out_of_range(self.allocation, offset, size))?;
         Ok(self.pointer.as_ptr().wrapping_add(offset))

@@ -2,12 +2,12 @@
 
 use super::Allocator;
 use crate::allocation::{AllocationId, ResourceKind};
-use crate::base::cast::narrow;
 use crate::blocks::{Annotation, BlockVector, Visited};
 use crate::error::ForeignHandle;
-use crate::metadata::{Key, Tag};
 use crate::pool::Pool;
 use crate::statistics::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
+use sublet_engines::cast::narrow;
+use sublet_engines::{Key, Tag};
 
 fn entry(id: AllocationId, tag: Tag, annotation: Option<&Annotation>) -> AllocationEntry {
     let Annotation { name, user_data, caller, .. } = annotation.cloned().unwrap_or_default();

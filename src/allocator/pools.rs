@@ -5,13 +5,13 @@ use super::recorded_call::RecordedCall;
 use super::relief::Need;
 use super::{Allocator, Inner};
 use crate::allocation::{Leak, ResourceKind};
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
 use crate::blocks::{BlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
-use crate::metadata::Chunk;
 use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
+use sublet_engines::Alignment;
+use sublet_engines::Chunk;
+use sublet_engines::cast::{index, narrow};
 
 /// Engines can count the units of a block up to this size.
 pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;

@@ -5,14 +5,14 @@ use std::panic::Location;
 use ash::vk;
 
 use crate::allocation::{ResourceKind, allocation_flags};
-use crate::base::align::Alignment;
 use crate::blocks::{VectorRequest, needs_whole_pages, tag_of, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction};
 use crate::memory_type;
-use crate::metadata::{Strategy, Tag};
 use crate::pool::VectorFacts;
+use sublet_engines::Alignment;
+use sublet_engines::{Strategy, Tag};
 
 /// The resource that memory is for.
 #[derive(Clone, Copy, Debug)]

@@ -9,15 +9,15 @@ use super::relief::Need;
 use super::request::{AllocationRequest, FOUND_SLOWLY, ORDINARY, Resource, check_flags, flags_of};
 use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
-use crate::base::align::Alignment;
-use crate::base::cast::{byte, index};
 use crate::blocks::{BlockVector, Grant, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
+use crate::engine::Algorithm;
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::Wish;
-use crate::metadata::Algorithm;
 use crate::pool::{Pool, VectorFacts};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{byte, index};
 
 /// The vector that serves most requests.
 type Usual<'a> = (&'a VectorFacts, &'a BlockVector);

@@ -7,12 +7,12 @@ use super::Allocator;
 use super::pools::MAX_BLOCK_SIZE;
 use super::request::AllocationRequest;
 use super::route::CandidateVisitor;
-use crate::base::cast::index;
 use crate::blocks::BlockVector;
 use crate::create_info::PoolCreateInfo;
 use crate::error::{AllocationError, CreatePoolError, ForeignHandle, MemoryError};
 use crate::pool::{FreeScopeError, Pool, Scope, ScopeCreateInfo};
 use crate::statistics::Statistics;
+use sublet_engines::cast::index;
 
 impl Allocator {
     /// Creates a lifetime scope. Allocates no device memory yet.

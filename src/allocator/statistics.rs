@@ -2,12 +2,12 @@
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;
-use crate::base::cast::{index, narrow};
 use crate::blocks::{BlockVector, Totals, Visited, emit_all_levels};
 use crate::device::Device;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
 use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
+use sublet_engines::cast::{index, narrow};
 
 /// Usage and budget of one heap.
 ///

@@ -3,13 +3,13 @@
 use super::pools::MAX_BLOCK_SIZE;
 use super::{AllocatorCreateInfo, Inner};
 use crate::allocation::allocation_flags;
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
 use crate::blocks::BlockVector;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, narrow};
 
 /// In heaps up to this size, blocks have an eighth of the heap.
 const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;

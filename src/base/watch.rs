@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::cast::nanoseconds;
+use sublet_engines::cast::nanoseconds;
 
 /// Measures a driver call, if an event will report it.
 #[derive(Debug)]

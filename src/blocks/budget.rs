@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ash::vk;
 
-use crate::base::cast::index;
 use crate::device::Device;
 use crate::error::MemoryError;
+use sublet_engines::cast::index;
 
 /// The driver's figures are queried again after this many allocations and frees.
 const CALLS_BETWEEN_QUERIES: u32 = 30;

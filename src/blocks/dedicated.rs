@@ -7,8 +7,8 @@ use ash::vk;
 use super::block_vector::Annotation;
 use super::device_block::DeviceBlock;
 use super::mapped_pointer::MappedPointer;
-use crate::base::cast::{index, narrow};
-use crate::metadata::{BadKey, Key, Tag};
+use sublet_engines::cast::{index, narrow};
+use sublet_engines::{BadKey, Key, Tag};
 
 /// One dedicated allocation.
 #[derive(Debug)]

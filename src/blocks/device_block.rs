@@ -6,11 +6,11 @@ use ash::vk;
 use super::budget::Budgets;
 use super::events::{PendingEvents, emit_destroyed, is_heard};
 use super::mapped_pointer::MappedPointer;
-use crate::base::cast::index;
 use crate::base::watch::Watch;
 use crate::device::{Device, DriverAllocation, DriverError};
 use crate::error::MemoryError;
-use crate::metadata::Key;
+use sublet_engines::Key;
+use sublet_engines::cast::index;
 
 /// The state that all vectors of an allocator share.
 #[derive(Debug)]

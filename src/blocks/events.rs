@@ -5,9 +5,9 @@ use ash::vk::{self, Handle};
 
 use super::budget::{HeapLevel, Step};
 use super::device_block::DeviceContext;
-use crate::base::cast::narrow;
 use crate::base::watch::Watch;
 use crate::error::MemoryError;
+use sublet_engines::cast::narrow;
 
 /// One attempt to allocate a `VkDeviceMemory`, and its outcome.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //!
 //! No kind is all ones, so no allocation has the tag of a leased range.
 
-use crate::base::align::Alignment;
-use crate::metadata::Tag;
+use sublet_engines::Alignment;
+use sublet_engines::Tag;
 
 /// Bits for the usage of the buffer or image.
 const USAGE_BITS: u32 = 23;

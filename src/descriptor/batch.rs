@@ -4,7 +4,7 @@ use ash::vk;
 
 use super::counts::DescriptorKind;
 use super::descriptor::{Descriptor, DescriptorWrite};
-use crate::base::cast::index;
+use sublet_engines::cast::index;
 
 /// Descriptors for one `vkUpdateDescriptorSets`. Descriptors of one type in consecutive slots form one write.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ash::vk;
 
-use crate::metadata::Counts;
+use sublet_engines::Counts;
 
 /// The types of descriptors that are counted, in the order of [`DescriptorKind::ALL`].
 ///

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 
 use super::counts::{DescriptorCounts, DescriptorKind};
-use crate::base::cast::index;
+use sublet_engines::cast::index;
 
 /// One binding of a [`SetLayout`].
 ///

@@ -10,8 +10,8 @@ use super::callbacks::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use super::chain::OwnChain;
 use super::error::DriverError;
 use super::functions::{Functions, MissingFunction, VulkanFunctions};
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, narrow};
 
 /// The features in use, from the API version and the extensions that the program enabled.
 #[derive(Clone, Copy, Debug)]
@@ -415,7 +415,7 @@ impl Device {
     /// (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
     #[inline]
     pub(crate) unsafe fn flush(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
-        let count = crate::base::cast::narrow(ranges.len());
+        let count = sublet_engines::cast::narrow(ranges.len());
         // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.
         let result =
             unsafe { (self.functions.flush_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };
@@ -428,7 +428,7 @@ impl Device {
     /// Same as [`Self::flush`].
     #[inline]
     pub(crate) unsafe fn invalidate(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
-        let count = crate::base::cast::narrow(ranges.len());
+        let count = sublet_engines::cast::narrow(ranges.len());
         // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.
         let result =
             unsafe { (self.functions.invalidate_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };

@@ -7,8 +7,8 @@ use ash::vk;
 
 use super::memory::MemoryError;
 use crate::device::DriverError;
+use crate::engine::Algorithm;
 use crate::memory_type::NoMemoryType;
-use crate::metadata::Algorithm;
 
 /// Two options that exclude each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

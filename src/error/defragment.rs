@@ -6,7 +6,7 @@ use std::fmt;
 use ash::vk;
 
 use super::access::ForeignHandle;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 
 /// The reason why a defragmentation could not begin. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

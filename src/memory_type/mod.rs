@@ -22,8 +22,8 @@ use std::fmt;
 use ash::vk;
 use ash::vk::MemoryPropertyFlags as Properties;
 
-use crate::base::cast::index;
 use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage};
+use sublet_engines::cast::index;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The configuration of a vector, and its constant properties, which are readable without its lock.
 
-use crate::base::align::Alignment;
 use crate::device::MemoryAllocateNext;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
+use sublet_engines::Alignment;
 
 /// The maximum number of blocks of a vector without a limit.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;

@@ -1,6 +1,6 @@
 //! Encodes and decodes numbers and texts.
 
-use crate::base::cast::{host_size, widen};
+use sublet_engines::cast::{host_size, widen};
 
 /// A destination of bytes.
 pub(crate) trait Put {

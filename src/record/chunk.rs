@@ -1,7 +1,7 @@
 //! Chunks: the pieces of a trace, each with a checksum.
 
 use super::crc::crc32;
-use crate::base::cast::narrow;
+use sublet_engines::cast::narrow;
 
 /// The first bytes of a trace. The last of them is the version of the format.
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'S', b'T', b'R', b'A', b'C', b'E', VERSION];

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::chunk::Point;
-use crate::base::cast::nanoseconds;
+use sublet_engines::cast::nanoseconds;
 
 /// Reads the CPU's time stamp counter. CPUs of the last fifteen years count at a constant rate, independent of their
 /// frequency. On others, the point in each chunk bounds the error.

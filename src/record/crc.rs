@@ -1,6 +1,6 @@
 //! CRC-32 as in Ethernet, zip and PNG: polynomial 0x04C11DB7, reflected, initialised with ones, inverted at the end.
 
-use crate::base::cast::index;
+use sublet_engines::cast::index;
 
 /// `TABLES[n][byte]` is the contribution of a byte to the checksum `n` bytes later, so that one step processes eight
 /// bytes.

@@ -7,8 +7,8 @@ use super::bytes::Put;
 use super::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted,
 };
-use crate::base::cast::widen;
 use crate::operations::operations;
+use sublet_engines::cast::widen;
 
 /// The first byte of an entry that is not a record: it sets the thread of the records after it.
 pub(crate) const THREAD: u8 = 0x01;

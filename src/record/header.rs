@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::bytes::{Put, Take, Wrong};
-use crate::base::cast::widen;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
+use sublet_engines::cast::widen;
 
 /// A memory heap of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

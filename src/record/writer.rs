@@ -10,7 +10,7 @@ use super::bytes::Put;
 use super::chunk::{ChunkHeader, Kind, MAGIC, Point};
 use super::error::{RecordingSummary, StopRecordingError};
 use super::recorder::Recorder;
-use crate::base::cast::widen;
+use sublet_engines::cast::widen;
 
 /// The maximum duration whose records are lost when the program ends suddenly.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use super::{ClockView, MixedClocks, OtherClock, ReserveError, Ticket};
-use crate::base::cast::{index, narrow};
+use sublet_engines::cast::{index, narrow};
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;

@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::{DetailedStatistics, TotalStatistics};
 use crate::allocation::{AllocationId, ResourceKind};
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 
 /// A snapshot of everything that an allocator holds: its vectors, their blocks, and the chunks of each block. Returned
 /// by [`memory_map`](crate::Allocator::memory_map).

@@ -8,7 +8,7 @@ pub use fit::{Fit, FitPlace};
 pub use memory_map::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
 pub use total::TotalStatistics;
 
-use crate::metadata::Sizes;
+use sublet_engines::Sizes;
 
 /// The number and size of blocks and allocations. Cheap to read, because the figures are kept up to date.
 ///

@@ -1,7 +1,7 @@
 //! Detailed statistics by memory type, by heap, and in total.
 
 use super::DetailedStatistics;
-use crate::base::cast::index;
+use sublet_engines::cast::index;
 
 /// [`DetailedStatistics`] for each memory type, for each heap, and in total. Like VMA's `VmaTotalStatistics`, but each
 /// list has only the types or heaps of the device. Returned by

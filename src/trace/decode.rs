@@ -9,13 +9,13 @@ use super::event::{AllocationNumber, DefragmentationNumber, Event, PoolNumber, R
 use super::fields::{Asked, alignment, asked, kind, name, one_of, place, pool_place, pool_settings};
 use super::read::nanoseconds;
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
-use crate::base::cast::narrow;
 use crate::defragment::DefragmentationAlgorithm;
 use crate::operations::operations;
 use crate::record::bytes::{Take, Wrong};
 use crate::record::chunk::Point;
 use crate::record::encode::{Operation, THREAD};
 use crate::record::raw::{Place, PoolPlace};
+use sublet_engines::cast::narrow;
 
 impl From<Wrong> for Damage {
     fn from(wrong: Wrong) -> Self {

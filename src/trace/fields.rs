@@ -5,12 +5,12 @@ use ash::vk;
 use super::asked::{Needs, Wanted};
 use super::settings::PoolSettings;
 use crate::allocation::ResourceKind;
-use crate::base::cast::host_size;
 use crate::create_info::{AllocationCreateFlags, MemoryUsage, PoolCreateFlags};
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 use crate::record::bytes::{Take, Wrong};
 use crate::record::encode::{ALIGNMENT_OTHER, ALIGNMENT_ZERO, USUAL_GENERATION, USUAL_PRIORITY, bit};
 use crate::record::raw::{Place, PoolPlace};
+use sublet_engines::cast::host_size;
 
 /// A request. `wanted` lacks pool and scope.
 pub(super) struct Asked {

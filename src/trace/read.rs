@@ -3,10 +3,10 @@
 use super::decode::Decoder;
 use super::error::{Damage, ReadTraceError};
 use super::event::Trace;
-use crate::base::cast::{index, widen};
 use crate::record::bytes::Take;
 use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, VERSION, checksum};
 use crate::record::header::Header;
+use sublet_engines::cast::{index, widen};
 
 /// The intact part of a trace.
 #[derive(Clone, PartialEq, Debug)]

@@ -9,7 +9,7 @@ use crate::create_info::{
     AllocationCreateFlags, AllocatorCreateFlags, BlockSizes, MemoryUsage, PoolCreateFlags,
 };
 use crate::defragment::DefragmentationAlgorithm;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
 use crate::record::encode::{Operation, THREAD};
 

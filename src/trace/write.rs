@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::asked::{Granted, Needs, Wanted};
 use super::event::{AllocationNumber, Event, PoolNumber, Record, ScopeNumber, Trace};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
-use crate::base::cast::nanoseconds;
 use crate::operations::operations;
 use crate::record::bytes::Put;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
@@ -13,6 +12,7 @@ use crate::record::encode::{self, Field, THREAD};
 use crate::record::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawScope, RawWanted,
 };
+use sublet_engines::cast::nanoseconds;
 
 /// A chunk is closed at this size.
 const ENOUGH_BYTES: usize = 60 << 10;

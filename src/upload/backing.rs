@@ -14,8 +14,8 @@ use ash::vk;
 
 use super::piece::Upload;
 use crate::allocation::Allocation;
-use crate::base::cast::{host_size, widen};
 use crate::blocks::MappedPointer;
+use sublet_engines::cast::{host_size, widen};
 
 // SAFETY: the pointer is only an address; each access through it has its own safety comment.
 unsafe impl Send for Upload {}

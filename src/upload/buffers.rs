@@ -13,16 +13,16 @@ use super::create_info::{UploadArenaCreateInfo, UploadMemory};
 use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
 use crate::allocator::{Allocator, Resource};
-use crate::base::align::Alignment;
-use crate::base::cast::{host_size, index};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
 use crate::device::{Device, DriverError, Requirements};
+use crate::engine::Algorithm;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError};
 use crate::memory_type::device_access;
-use crate::metadata::Algorithm;
 use crate::pool::Pool;
+use sublet_engines::Alignment;
+use sublet_engines::cast::{host_size, index};
 
 /// A BAR of at most this size is small: the driver and other programs need part of it.
 const SMALL_BAR: u64 = 256 << 20;

@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::base::align::Alignment;
 use crate::device::Device;
+use sublet_engines::Alignment;
 
 /// Bytes of a mapped buffer that belong to the caller until the recording that uses them is done.
 ///

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::policy::{NextBlock, PolicyError};
-use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
+use sublet_engines::{AllocateError, Key, Metadata, RegionError, RegionId};
 
 /// The block source of a vector: it defines what a block is, and what a span of a block becomes.
 ///

@@ -19,9 +19,9 @@ use super::backing::{
     VectorKey, VectorStatistics,
 };
 use super::policy::{NextBlock, Policy, PolicyError, first_to_go};
-use crate::base::cast::{index, narrow, widen};
-use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
+use sublet_engines::cast::{index, narrow, widen};
+use sublet_engines::{AllocateError, InRegion, Key, Metadata, RegionId};
 
 /// A block with its counters.
 #[derive(Debug)]

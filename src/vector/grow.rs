@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, GrantOf, VectorError};
 use super::books::{Core, Placed, Realize};
-use crate::metadata::Metadata;
+use sublet_engines::Metadata;
 
 /// Exclusive access to the state of a vector. Other threads may have to wait meanwhile.
 pub(super) trait Door<B: Backing<M>, M: Metadata> {

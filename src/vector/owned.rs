@@ -10,8 +10,8 @@ use super::books::{Core, Placed};
 use super::grow::{destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
-use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
+use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 
 /// Blocks from a block source, divided by one engine, with exclusive access through `&mut self`.
 /// [`SharedBlockVector`](super::SharedBlockVector) is the variant for several threads; [the module](super) has an

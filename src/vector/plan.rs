@@ -2,7 +2,7 @@
 
 use super::backing::{Backing, VectorKey};
 use super::books::Core;
-use crate::metadata::{Alignment, Chunk, RangeMetadata, RegionId, Request, Span, Tag};
+use sublet_engines::{Alignment, Chunk, RangeMetadata, RegionId, Request, Span, Tag};
 
 /// The number of blocks that are tried.
 const TRIES: usize = 8;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::metadata::RegionId;
+use sublet_engines::RegionId;
 
 /// The limits of a vector's blocks, and the number of empty ones to keep.
 ///

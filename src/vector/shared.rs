@@ -11,8 +11,8 @@ use super::grow::{Door, destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
 use crate::base::sync::Mutex;
-use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
+use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 
 /// A [`BlockVector`](super::BlockVector) with locks: one for its state, and one for creating blocks.
 ///

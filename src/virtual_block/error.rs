@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::VirtualAllocation;
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 
 /// The [`VirtualBlock`](super::VirtualBlock) could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::{VirtualAllocation, VirtualBlock};
-use crate::metadata::{Key, Metadata};
+use sublet_engines::{Key, Metadata};
 
 /// Returns the number that identifies a range in its block; never 0.
 #[must_use]

@@ -8,13 +8,13 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::error::{VirtualAllocationError, VirtualBlockError, VirtualFreeError, VirtualHandleError};
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
-use crate::metadata::{
-    Algorithm, AllocateError, BadKey, Engine, Key, Metadata, RegionError, RegionId, Request, Span, Strategy,
-    Tag,
-};
+use crate::engine::{Algorithm, Engine};
 use crate::statistics::{DetailedStatistics, Statistics};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, narrow};
+use sublet_engines::{
+    AllocateError, BadKey, Key, Metadata, RegionError, RegionId, Request, Span, Strategy, Tag,
+};
 
 /// The parameters of a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

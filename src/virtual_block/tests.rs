@@ -1,7 +1,7 @@
 //! The public API over all three engines. The engines have their own tests.
 
 use super::*;
-use crate::metadata::LEAST_FOR_SLABS;
+use crate::engine::LEAST_FOR_SLABS;
 
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::super::Allocator;
 use super::super::recorded_call::{Outcome, RecordedCall};
 use crate::allocation::{Allocation, AllocationId, allocation_flags};
-use crate::base::cast::narrow;
 use crate::blocks::{BeginError, BlockVector, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
 use crate::defragment::{
     DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,
     DefragmentationStatistics, MoveError,
 };
 use crate::error::{BeginDefragmentationError, ForeignHandle, MapError};
+use sublet_engines::cast::narrow;
 
 /// One vector of a context.
 #[derive(Debug)]

@@ -5,15 +5,15 @@ use std::time::SystemTime;
 use super::{Created, KnownScope};
 use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
-use crate::base::cast::index;
 use crate::blocks::{Annotation, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
-use crate::metadata::Chunk;
 use crate::pool::VectorConfig;
 use crate::record::encode::{self, Operation};
 use crate::record::header::{Header, Heap, MemoryType};
 use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
 use crate::record::recorder::{Opening, fitting, length};
+use sublet_engines::Chunk;
+use sublet_engines::cast::index;
 
 impl Inner {
     pub(super) fn header(&self) -> Header {

@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use super::recorded_call::{Outcome, RecordedCall};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::base::cast::nanoseconds;
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
 use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
@@ -28,6 +27,7 @@ use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingE
 use crate::record::failure::failure_number;
 use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawScope, RawWanted};
 use crate::record::recorder::{Cursor, Recorder, fitting, fitting_list, length};
+use sublet_engines::cast::nanoseconds;
 
 /// Converts a field of a call to a value for the record.
 macro_rules! raw {

@@ -5,12 +5,12 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::events::{PendingEvents, emit_above_limit};
 use super::state::Core;
 use super::{Annotation, BlockVector, Grant, Live};
-use crate::base::align::Alignment;
 use crate::base::sync::atomic::Ordering;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
-use crate::metadata::{Request, Strategy, Tag};
 use crate::pool::VectorConfig;
+use sublet_engines::Alignment;
+use sublet_engines::{Request, Strategy, Tag};
 
 /// A request to a vector: the fields for an engine, and the limits that the vector observes.
 #[derive(Clone, Copy, Debug)]

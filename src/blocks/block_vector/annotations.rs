@@ -9,7 +9,7 @@ use std::panic::Location;
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, FOREIGN, Live};
 use crate::error::ForeignHandle;
-use crate::metadata::{Key, Metadata};
+use sublet_engines::{Key, Metadata};
 
 /// The optional data of one allocation.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 
 use super::VectorRequest;
 use super::state::Active;
-use crate::base::cast::{index, narrow};
-use crate::metadata::{Key, RegionId, Request};
+use sublet_engines::cast::{index, narrow};
+use sublet_engines::{Key, RegionId, Request};
 
 impl Active {
     /// Places a request for whole pages at the end of a block, and takes everything from its offset on.

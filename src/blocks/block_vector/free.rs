@@ -5,7 +5,7 @@ use super::shard::{LeasedRange, Shard};
 use super::state::{Active, Aftermath};
 use super::{BlockVector, Emptied, FOREIGN, Live};
 use crate::error::ForeignHandle;
-use crate::metadata::Key;
+use sublet_engines::Key;
 
 impl BlockVector {
     /// Frees an allocation. May return an emptied block to the driver.

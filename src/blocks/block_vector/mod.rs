@@ -65,8 +65,8 @@ use super::mapped_pointer::MappedPointer;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CoreMutex, Mutex};
 use crate::error::{ForeignHandle, MemoryError};
-use crate::metadata::{Chunk, Key, Tag};
 use crate::pool::VectorConfig;
+use sublet_engines::{Chunk, Key, Tag};
 
 /// A granted allocation. The allocator's `Miss::Unmapped` depends on the order of fields.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, VectorRequest};
 use crate::error::AllocationError;
-use crate::metadata::Metadata;
+use sublet_engines::Metadata;
 
 impl BlockVector {
     /// Returns the bytes of the block that would be allocated from the driver, or 0 if an existing block has room.

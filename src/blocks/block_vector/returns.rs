@@ -16,9 +16,9 @@
 use std::num::NonZeroU64;
 
 use super::Apart;
-use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering, Turn, fence};
-use crate::metadata::Key;
+use sublet_engines::Key;
+use sublet_engines::cast::index;
 
 /// Capacity of the ring.
 const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 256 };

@@ -11,14 +11,13 @@ use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{BATCH, Left, Returns, limit};
 use super::state::Refused;
 use super::{FOREIGN, Grant, Live, VectorRequest};
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex};
+use crate::engine::{Algorithm, LEAST_FOR_SLABS};
 use crate::error::ForeignHandle;
-use crate::metadata::{
-    Algorithm, Chunk, Key, LEAST_FOR_SLABS, Metadata, RegionId, Request, Strategy, Tlsf, Usage,
-};
 use crate::pool::VectorConfig;
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, narrow};
+use sublet_engines::{Chunk, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
 
 /// Bytes of a shard's first range.
 const FIRST_LEASE: u64 = 1 << 20;
@@ -382,7 +381,7 @@ impl ShardState {
     /// Makes the engine reject further ranges.
     #[cfg(all(test, not(loom)))]
     pub(super) fn refuse_leases(&mut self) {
-        self.open.as_deref_mut().expect("a shard in use").engine.set_max_slots(0);
+        self.open.as_deref_mut().expect("a shard in use").engine.limit_chunks(0);
     }
 
     /// Checks the state of this shard.

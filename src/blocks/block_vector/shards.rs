@@ -6,9 +6,9 @@
 
 use super::Apart;
 use super::shard::Shard;
-use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::base::sync::thread_token;
+use sublet_engines::cast::{byte, index};
 
 /// The maximum number of shards: the bits of a word. Further threads share them. The model checker uses fewer, because
 /// it explores each.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::shard::ShardState;
 use super::state::is_lease;
 use super::{Annotation, BlockVector, Totals, Visited};
-use crate::base::cast::index;
 use crate::base::sync::atomic::Ordering;
-use crate::metadata::{Chunk, Key, Metadata, RegionId, Sizes};
+use sublet_engines::cast::index;
+use sublet_engines::{Chunk, Key, Metadata, RegionId, Sizes};
 
 impl BlockVector {
     /// Sums over blocks, shards and dedicated allocations. O(shards).

@@ -8,12 +8,13 @@ use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
 use super::shard::{LeasedRange, Leasing};
 use super::{Emptied, FOREIGN, Grant, Totals, VectorRequest};
-use crate::base::align::Alignment;
-use crate::base::cast::{index, narrow};
+use crate::engine::{Algorithm, Engine};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
 use crate::pool::VectorConfig;
 use crate::vector::policy::{first_to_go, surplus};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, narrow};
+use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Tag, Usage};
 
 /// The tag of a leased range in the core. No resource has it.
 const LEASE: Tag = Tag(Tag::MASK);

@@ -11,9 +11,9 @@ use ash::vk::{self, Handle};
 use super::bound::Own;
 use super::mask::Mask;
 use super::plan::{BindingPlan, SetPlan, Way};
-use crate::base::cast::{index, narrow};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::{Descriptor, DescriptorWrite};
+use sublet_engines::cast::{index, narrow};
 
 /// The result of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

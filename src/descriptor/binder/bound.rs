@@ -3,9 +3,9 @@
 
 use ash::vk;
 
-use crate::base::cast::{index, narrow};
 use crate::descriptor::device::DescriptorDevice;
 use crate::device::descriptors::DescriptorDriver;
+use sublet_engines::cast::{index, narrow};
 
 /// The maximum number of bound program buffers: two of resources and two of samplers.
 const MOST: usize = 4;

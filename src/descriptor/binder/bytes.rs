@@ -11,12 +11,12 @@ use super::plan::{BindingPlan, SetPlan, offset_alignment};
 use super::point::Point;
 use super::source::Source;
 use super::{Binder, CommitError};
-use crate::base::cast::{host_size, index, widen};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
 use crate::descriptor::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use crate::device::descriptors::DescriptorDriver;
 use crate::upload::{AllocatorRef, Upload};
+use sublet_engines::cast::{host_size, index, widen};
 
 const MAX_SETS: usize = index(super::layout::MAX_SETS);
 

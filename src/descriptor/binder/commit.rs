@@ -26,7 +26,7 @@ impl Target {
             commands: self.commands,
             bind_point: self.point.to_vk(),
             layout: layout.handle(),
-            set: crate::base::cast::narrow(set),
+            set: sublet_engines::cast::narrow(set),
         }
     }
 }
@@ -126,7 +126,7 @@ impl<A: AllocatorRef> Binder<A> {
     }
 }
 
-const MAX_SETS: usize = crate::base::cast::index(super::layout::MAX_SETS);
+const MAX_SETS: usize = sublet_engines::cast::index(super::layout::MAX_SETS);
 
 /// Writes all staged descriptors into a set.
 ///

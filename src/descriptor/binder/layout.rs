@@ -9,13 +9,13 @@ use ash::vk;
 use super::BindPoint;
 use super::error::PipelineLayoutError;
 use super::plan::{SetPlan, Way};
-use crate::base::cast::{index, narrow, widen};
 use crate::descriptor::counts::{DescriptorCounts, DescriptorKind};
 use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
 use crate::descriptor::layout::SetLayout;
 use crate::descriptor::models::BindingModel;
 use crate::device::DriverError;
+use sublet_engines::cast::{index, narrow, widen};
 
 /// The maximum number of sets in a layout: the binder has one bit for each.
 pub(super) const MAX_SETS: u32 = u32::BITS;

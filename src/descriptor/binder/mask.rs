@@ -1,6 +1,6 @@
 //! Sets of small integers, as bits.
 
-use crate::base::cast::{index, narrow};
+use sublet_engines::cast::{index, narrow};
 
 const WORD: u32 = u64::BITS;
 

@@ -12,13 +12,13 @@
 use ash::vk;
 
 use super::error::PipelineLayoutError;
-use crate::base::align::Alignment;
-use crate::base::cast::{host_size, index};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::layout::{SetLayout, SetLayoutBinding};
 use crate::descriptor::models::BindingModel;
 use crate::descriptor::sizes::DescriptorSizes;
+use sublet_engines::Alignment;
+use sublet_engines::cast::{host_size, index};
 
 /// The way in which descriptors of a set reach the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

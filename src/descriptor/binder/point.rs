@@ -68,7 +68,7 @@ impl Point {
         self.given &= kept;
         self.changed &= kept;
         // Sets before the first incompatible one stay bound. The others stay staged, and are bound again.
-        self.rebind = (self.rebind & kept) | (self.staged & !lowest(crate::base::cast::index(compatible)));
+        self.rebind = (self.rebind & kept) | (self.staged & !lowest(sublet_engines::cast::index(compatible)));
         for (set, plan) in plans.iter().enumerate() {
             let bit = 1 << set;
             if plan.is_staged_by_itself() && self.staged & bit == 0 {

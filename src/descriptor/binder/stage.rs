@@ -6,11 +6,11 @@ use super::area::{Area, Given};
 use super::plan::{BindingPlan, SetPlan, Way, offset_alignment};
 use super::point::Point;
 use super::{BindPoint, Binder, StageError};
-use crate::base::cast::{index, widen};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
 use crate::descriptor::heap::{BindlessStore, DescriptorHeap};
 use crate::upload::AllocatorRef;
+use sublet_engines::cast::{index, widen};
 
 /// Returns the plan of a set, and its area.
 fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {

@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::area::Area;
 use super::plan::{BindingPlan, IMAGES_ARE_DENSE, SetPlan};
-use crate::base::cast::index;
 use crate::descriptor::counts::DescriptorKind;
+use sublet_engines::cast::index;
 
 /// The maximum number of writes in one driver call.
 const BATCH: usize = 16;

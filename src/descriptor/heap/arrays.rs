@@ -13,7 +13,7 @@ use super::super::layout::SetLayout;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapGrowth};
 use super::error::HeapWriteError;
 use super::limits::{self, HeapShape};
-use crate::base::cast::narrow;
+use sublet_engines::cast::narrow;
 
 /// Defines the getters of a store that has a field `arrays`, and a [`HeapLayout`] at `$layout` of its current parts.
 macro_rules! layout_getters {

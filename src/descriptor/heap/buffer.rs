@@ -18,10 +18,10 @@ use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
-use crate::base::cast::{host_size, widen};
 use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
+use sublet_engines::cast::{host_size, widen};
 
 /// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`). A write copies a few bytes and takes no
 /// lock in the driver.
@@ -98,7 +98,7 @@ struct ArrayBytes {
 
 impl ArrayBytes {
     fn at(&self, index: u32) -> usize {
-        self.first + self.stride * crate::base::cast::index(index)
+        self.first + self.stride * sublet_engines::cast::index(index)
     }
 
     /// The slot is inside the buffer, so this only wraps if the driver's address is invalid.
@@ -399,7 +399,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
             // If all types share an array, the first type represents it.
             let arrays = if self.arrays.is_one() { 1 } else { self.arrays.types().len() };
             for (from, to) in old.plan.places.iter().zip(&next.plan.places).take(arrays) {
-                let bytes = from.stride * crate::base::cast::index(had);
+                let bytes = from.stride * sublet_engines::cast::index(had);
                 // SAFETY: both buffers have this many slots of the type with the same stride; nobody writes the old one
                 // meanwhile, and nobody else has the new one.
                 unsafe { next.buffer.copy_from(to.first, &old.buffer, from.first, bytes) };

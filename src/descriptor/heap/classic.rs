@@ -20,9 +20,9 @@ use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
-use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
+use sublet_engines::cast::{index, narrow};
 
 /// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use. There is
 /// one copy for each frame in flight.
@@ -169,7 +169,7 @@ impl Content {
 
     fn reset(&mut self, index: u32) {
         for binding in 0..narrow(self.defaults.len()) {
-            let default = self.defaults[crate::base::cast::index(binding)];
+            let default = self.defaults[sublet_engines::cast::index(binding)];
             let place = ArraySlot { binding, index };
             if self.descriptors[self.at(place)] != default {
                 self.set(place, default);

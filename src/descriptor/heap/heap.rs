@@ -15,9 +15,9 @@ use super::slot::HeapSlot;
 use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
-use crate::base::cast::narrow;
 use crate::base::sync::{CoreMutex, Mutex};
 use crate::retire::{ClockView, OtherClock, ReserveError, Ticket};
+use sublet_engines::cast::narrow;
 
 /// The number of the next heap.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);

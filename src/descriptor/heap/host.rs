@@ -14,12 +14,12 @@ use super::error::{HeapError, HeapWriteError, RangeError};
 use super::heap::next_id;
 use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
-use crate::base::cast::{host_size, index, widen};
 use crate::base::sync::Mutex;
-use crate::metadata::{Alignment, Buddy, Key, Metadata, Request, Span};
 use crate::vector::{
     Backing, BlockVector, Granted, Growth, NextBlock, Outlook, Policy, Refusal, VectorError,
 };
+use sublet_engines::cast::{host_size, index, widen};
+use sublet_engines::{Alignment, Buddy, Key, Metadata, Request, Span};
 
 /// The parameters of a [`HostHeap`].
 #[derive(Clone, Copy, Debug)]

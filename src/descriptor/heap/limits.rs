@@ -61,7 +61,7 @@ pub(super) fn check(
         let arrays = wanted.types.iter().filter(|&&kind| counts(kind)).count();
         // A mutable descriptor counts once towards each limit of its types.
         let arrays: u64 =
-            if wanted.is_one { u64::from(arrays != 0) } else { crate::base::cast::widen(arrays) };
+            if wanted.is_one { u64::from(arrays != 0) } else { sublet_engines::cast::widen(arrays) };
         let asked = arrays * u64::from(wanted.slots);
         if asked > u64::from(allowed) {
             return Err(CreateHeapError::Limit { limit: name, asked, allowed: allowed.into() });

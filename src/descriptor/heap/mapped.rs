@@ -9,9 +9,9 @@ use ash::vk;
 use super::super::device::DescriptorDevice;
 use super::create_info::CreateHeapError;
 use crate::allocation::Allocation;
-use crate::base::cast::host_size;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use crate::upload::AllocatorRef;
+use sublet_engines::cast::host_size;
 
 /// The parameters of a [`MappedBuffer`].
 pub(super) struct BufferWish<'a> {
@@ -109,7 +109,7 @@ impl MappedBuffer {
     /// They are inside the buffer, and nobody else writes or reads there meanwhile.
     #[inline]
     pub(super) unsafe fn put(&self, at: usize, bytes: &[u8]) {
-        debug_assert!(crate::base::cast::widen(at + bytes.len()) <= self.bytes);
+        debug_assert!(sublet_engines::cast::widen(at + bytes.len()) <= self.bytes);
         // SAFETY: the caller promises that the position is in the mapping.
         let target = unsafe { self.mapped.add(at) };
         // SAFETY: the caller promises the same for all bytes, and that nobody else accesses them. The source is not

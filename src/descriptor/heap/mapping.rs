@@ -190,7 +190,7 @@ impl HeapMappings {
     /// in one chain at a time.
     pub fn info(&mut self) -> &mut ffi::ShaderDescriptorSetAndBindingMappingInfoEXT {
         self.info = ffi::ShaderDescriptorSetAndBindingMappingInfoEXT {
-            mapping_count: crate::base::cast::narrow(self.all.len()),
+            mapping_count: sublet_engines::cast::narrow(self.all.len()),
             p_mappings: self.all.as_ptr(),
             ..Default::default()
         };

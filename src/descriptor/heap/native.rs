@@ -20,10 +20,10 @@ use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::mapping::BindingMapping;
 use super::store::HeapStore;
-use crate::base::cast::{host_size, index as host_index, widen};
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
+use sublet_engines::cast::{host_size, index as host_index, widen};
 use sublet_vk::descriptor_heap as ffi;
 
 /// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots in a mapped buffer, followed by

@@ -151,7 +151,7 @@ pub trait HeapStore {
         bytes: &[u8],
     ) -> Result<(), HeapWriteError> {
         let _ = (index, kind);
-        Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
+        Err(HeapWriteError::Unlike { from: sublet_engines::cast::widen(bytes.len()), to: 0 })
     }
 
     /// Returns the positions of a slot's descriptor of a type; `None` if the store does not hold the type. The default

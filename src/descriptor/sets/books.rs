@@ -22,7 +22,7 @@
 use ash::vk;
 
 use super::mask::PoolMask;
-use crate::base::cast::{index, narrow};
+use sublet_engines::cast::{index, narrow};
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
@@ -544,7 +544,7 @@ impl<S, P> Books<S, P> {
 
     /// Returns the number of retired sets. O(sets).
     pub(super) fn retired(&self) -> u64 {
-        crate::base::cast::widen(self.slots.iter().filter(|slot| slot.state == State::Retired).count())
+        sublet_engines::cast::widen(self.slots.iter().filter(|slot| slot.state == State::Retired).count())
     }
 
     /// Asserts all invariants. O(sets).

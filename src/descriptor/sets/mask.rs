@@ -1,6 +1,6 @@
 //! A set of small integers with fast access to its minimum.
 
-use crate::base::cast::{index, narrow};
+use sublet_engines::cast::{index, narrow};
 
 /// A set of pool indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

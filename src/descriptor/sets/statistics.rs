@@ -2,9 +2,9 @@
 
 use super::books::Books;
 use super::bucket::Shape;
-use crate::base::cast::narrow;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
+use sublet_engines::cast::narrow;
 
 /// The state of [`PersistentSets`](super::PersistentSets). Units: pools; sets.
 ///

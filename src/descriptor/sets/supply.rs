@@ -10,12 +10,12 @@ use super::bucket::{Ask, Bucket, Shape};
 use super::error::AllocateDescriptorSetError;
 use super::persistent::PersistentSets;
 use super::set::{DescriptorSet, DescriptorSetId};
-use crate::base::cast::{index, narrow};
 use crate::descriptor::events::{self, PoolEvent, What};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
 use crate::vector::policy::surplus;
+use sublet_engines::cast::{index, narrow};
 
 /// The maximum number of sets in one driver call. It bounds the host memory of the lists of layouts and sets.
 const MOST_AT_ONCE: u32 = 1 << 16;

@@ -11,7 +11,7 @@ use crate::descriptor::layout::SetSource;
 use crate::descriptor::pool::{is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
 use crate::device::DriverError;
-use crate::metadata::RegionId;
+use sublet_engines::RegionId;
 
 /// A request for a set.
 #[derive(Clone, Copy)]

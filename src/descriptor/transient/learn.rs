@@ -4,7 +4,7 @@
 //! follows past use, so that no type runs out long before the others.
 
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
-use crate::metadata::CountedCapacity;
+use sublet_engines::CountedCapacity;
 
 /// Sets and descriptors.
 pub(super) type Size = CountedCapacity<DescriptorCounts>;

@@ -16,11 +16,11 @@
 use ash::vk;
 
 use super::learn::{Learned, Size};
-use crate::base::cast::index;
 use crate::descriptor::DescriptorCounts;
 use crate::descriptor::pool::DescriptorPool;
-use crate::metadata::{Counted, CountedCapacity, Metadata, RegionId};
 use crate::retire::{ClockView, MixedClocks, OtherClock, Retire, Ticket};
+use sublet_engines::cast::index;
+use sublet_engines::{Counted, CountedCapacity, Metadata, RegionId};
 
 /// No pool.
 pub(super) const NONE: RegionId = RegionId(u32::MAX);
@@ -313,7 +313,7 @@ impl List {
     /// Removes all pools in any state.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = DescriptorPool> {
         self.leave_places();
-        (0..self.slots.len()).filter_map(|at| self.remove(RegionId(crate::base::cast::narrow(at))))
+        (0..self.slots.len()).filter_map(|at| self.remove(RegionId(sublet_engines::cast::narrow(at))))
     }
 
     fn leave_places(&mut self) {
@@ -337,7 +337,7 @@ impl List {
 
     pub(super) fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
         let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
-        live.map(|(at, _)| RegionId(crate::base::cast::narrow(at)))
+        live.map(|(at, _)| RegionId(sublet_engines::cast::narrow(at)))
     }
 
     /// Asserts all invariants.

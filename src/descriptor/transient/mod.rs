@@ -27,7 +27,7 @@ use super::counts::DescriptorCounts;
 use super::device::DescriptorDevice;
 use super::features::DescriptorFeatures;
 use super::pool::{CreateDescriptorPoolError, DescriptorPool, DescriptorPoolInfo};
-use crate::metadata::RegionId;
+use sublet_engines::RegionId;
 
 pub use create_info::{LargeSets, PoolSizing, PoolTemplateError, TransientSetsCreateInfo};
 pub use error::{CollectError, CreateTransientSetsError, TransientError};

@@ -3,8 +3,8 @@
 
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
-use crate::metadata::RegionId;
 use crate::retire::{ClockView, MixedClocks, OtherClock, Ticket};
+use sublet_engines::RegionId;
 
 impl TransientSets {
     /// Assigns all sets that were allocated since the last call to the recording of `ticket`.

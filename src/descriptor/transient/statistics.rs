@@ -2,7 +2,7 @@
 
 use super::TransientSets;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
-use crate::metadata::CountedCapacity;
+use sublet_engines::CountedCapacity;
 
 /// The figures of [`TransientSets`] over their lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::driver::DescriptorDriver;
-use crate::base::cast::narrow;
+use sublet_engines::cast::narrow;
 
 /// The bind target in a pipeline layout.
 #[derive(Clone, Copy, Debug)]

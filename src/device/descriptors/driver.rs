@@ -249,7 +249,7 @@ impl DescriptorDriver {
         pool: vk::DescriptorPool,
         sets: &[vk::DescriptorSet],
     ) -> Result<(), DriverError> {
-        let count = crate::base::cast::narrow(sets.len());
+        let count = sublet_engines::cast::narrow(sets.len());
         // SAFETY: the caller promises sets of this pool, which may free them, that are freed once and that the device
         // does not use, and that nobody else uses the pool; `count` is the slice's length.
         let result =

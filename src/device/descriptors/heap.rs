@@ -6,7 +6,7 @@ use ash::vk;
 use super::super::error::DriverError;
 use super::super::functions::HeapFunctions;
 use super::driver::DescriptorDriver;
-use crate::base::cast::narrow;
+use sublet_engines::cast::narrow;
 use sublet_vk::descriptor_heap as ffi;
 
 impl DescriptorDriver {

@@ -8,7 +8,7 @@ use ash::vk;
 use super::super::error::DriverError;
 use super::super::functions::MissingFunction;
 use super::driver::DescriptorDriver;
-use crate::base::cast::narrow;
+use sublet_engines::cast::narrow;
 
 impl DescriptorDriver {
     /// `vkUpdateDescriptorSets`.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::cast::{index, nanoseconds};
+use sublet_engines::cast::{index, nanoseconds};
 
 /// The number of steps per octave, as a power of two: a result exceeds the measured value by at most 1/32.
 const STEP_BITS: u32 = 5;

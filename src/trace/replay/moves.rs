@@ -4,9 +4,9 @@ use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;
 use super::{CallKind, Context, Held, Owner, Replay};
 use crate::allocator::defragment::PlannedMove;
-use crate::base::cast::index;
 use crate::defragment::DefragmentationInfo;
 use crate::pool::Pool;
+use sublet_engines::cast::index;
 
 impl Replay<'_> {
     pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {

@@ -7,7 +7,7 @@ use super::*;
 use crate::allocation::ResourceKind;
 use crate::allocator::AllocatorCreateInfo;
 use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage};
-use crate::metadata::Algorithm;
+use crate::engine::Algorithm;
 use crate::trace::*;
 use sublet_sim::{Gpu, Profile};
 

@@ -2,8 +2,8 @@
 
 use ash::vk;
 
-use crate::base::cast::index;
 use crate::record::header::{Header, MemoryType};
+use sublet_engines::cast::index;
 
 /// The memory types that replace each type of the recorded device.
 #[derive(Debug)]

@@ -4,13 +4,13 @@ use std::mem::MaybeUninit;
 
 use super::pages::{Page, PageId};
 use super::{NO_PAGE, UploadArena};
-use crate::base::cast::{host_size, widen};
 use crate::retire::{ClockView, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
 use crate::upload::create_info::Oversize;
 use crate::upload::error::{UploadError, WaitError};
 use crate::upload::piece::{Alignments, Upload, padding};
+use sublet_engines::cast::{host_size, widen};
 
 /// Allocates `size` bytes in a page. Returns `None` and changes nothing if the page is too full. `size` must not be
 /// zero, and `alignment` must be a power of two.

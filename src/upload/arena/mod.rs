@@ -19,9 +19,9 @@ use super::allocator_ref::AllocatorRef;
 use super::buffers::{Buffers, Ranges};
 use super::create_info::Oversize;
 use super::statistics::ArenaStatistics;
-use crate::base::cast::index;
 use crate::retire::Retire;
 use crate::vector::{Growth, Policy};
+use sublet_engines::cast::index;
 
 /// The absence of a page.
 const NO_PAGE: PageId = PageId::MAX;

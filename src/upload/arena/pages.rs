@@ -23,12 +23,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::base::cast::{index, narrow};
 use crate::error::CreateError;
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
 use crate::upload::buffers::Buffers;
 use crate::vector::Policy;
+use sublet_engines::cast::{index, narrow};
 
 /// Identifies a page until it is destroyed.
 pub(super) type PageId = u32;

@@ -152,7 +152,7 @@ fn a_block_that_cannot_be_emptied_goes() {
 #[test]
 fn an_empty_block_is_not_sealed() {
     let (_, mut vector) = vector(Policy::fixed());
-    assert!(!vector.seal(crate::metadata::RegionId(0)) && !vector.seal(crate::metadata::RegionId(7)));
+    assert!(!vector.seal(sublet_engines::RegionId(0)) && !vector.seal(sublet_engines::RegionId(7)));
     let granted = vector.allocate(&units(8)).unwrap();
     assert!(vector.seal(granted.span().region));
     vector.free(granted).unwrap();

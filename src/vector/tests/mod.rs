@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::*;
-use crate::metadata::{
+use sublet_engines::{
     Alignment, Counted, CountedCapacity, CountedRequest, Metadata, RangeMetadata, Request, Span, Tlsf,
 };
 

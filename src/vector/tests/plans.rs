@@ -1,7 +1,8 @@
 //! Plans to empty a block, with every engine of ranges.
 
 use super::*;
-use crate::metadata::{ASKED, Algorithm, Buddy, Engine, Linear, RegionId, Regions};
+use crate::engine::{ASKED, Algorithm, Engine};
+use sublet_engines::{Buddy, Linear, RegionId, Regions};
 
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 const LARGE: u64 = 1 << 26;

@@ -1,9 +1,9 @@
 //! Random programs, compared with a list of grants.
 
 use super::*;
-use crate::base::cast::{narrow, widen};
-use crate::metadata::{Buddy, Linear, RegionId, Regions};
 use crate::retire::Clock;
+use sublet_engines::cast::{narrow, widen};
+use sublet_engines::{Buddy, Linear, RegionId, Regions};
 
 /// Runs a program on a vector over this engine.
 fn play<M: RangeMetadata>(seed: u64, engine: M) {

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::TOKENS;
 use super::taken::{IN_A_WORD, Taken};
-use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, Ordering};
+use sublet_engines::cast::index;
 
 /// The thread has not requested a token yet.
 const UNKNOWN: u32 = u32::MAX;

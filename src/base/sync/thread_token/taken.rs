@@ -1,7 +1,7 @@
 //! The map of taken tokens.
 
-use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, Ordering};
+use sublet_engines::cast::index;
 
 /// Tokens in one word of the map.
 pub(super) const IN_A_WORD: u32 = u32::BITS;

@@ -20,8 +20,9 @@ use ash::vk;
 use super::super::device_block::DeviceContext;
 use super::super::mapped_pointer::MappedPointer;
 use super::{Annotation, BlockVector, Live};
-use crate::base::align::Alignment;
-use crate::metadata::{Algorithm, Key, Metadata, Tag};
+use crate::engine::Algorithm;
+use sublet_engines::Alignment;
+use sublet_engines::{Key, Metadata, Tag};
 
 /// A pass ends after this many moves that did not fit into its remaining bytes.
 const SKIPS: u32 = 16;

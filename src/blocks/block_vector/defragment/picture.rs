@@ -7,9 +7,9 @@ use super::super::shard::ShardState;
 use super::super::state::is_lease;
 use super::super::{BlockVector, Live};
 use super::ranges::FreeRange;
-use crate::base::align::Alignment;
-use crate::base::cast::index;
-use crate::metadata::{RegionId, Tag};
+use sublet_engines::Alignment;
+use sublet_engines::cast::index;
+use sublet_engines::{RegionId, Tag};
 
 /// An allocation that could be moved.
 #[derive(Clone, Copy, Debug)]

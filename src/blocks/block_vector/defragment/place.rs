@@ -7,7 +7,7 @@ use super::super::state::Aftermath;
 use super::super::{Annotation, BlockVector, FOREIGN, Grant, Live};
 use super::{Compaction, Emptied, Planned};
 use crate::error::{ForeignHandle, MapError};
-use crate::metadata::{Key, Metadata, RegionId, Tag};
+use sublet_engines::{Key, Metadata, RegionId, Tag};
 
 impl BlockVector {
     /// Reserves a destination, if it is still free and the source has not moved. Maps it if the source's block is

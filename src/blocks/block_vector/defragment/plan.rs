@@ -15,10 +15,10 @@ use super::super::BlockVector;
 use super::picture::{BlockPicture, Candidate, Picture};
 use super::ranges::{FreeRange, Ranges, Taken, below};
 use super::{Compaction, Effort, PassBudget, Planned};
-use crate::base::align::Alignment;
 use crate::blocks::device_block::DeviceContext;
 use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
-use crate::metadata::{Key, RegionId, Tag};
+use sublet_engines::Alignment;
+use sublet_engines::{Key, RegionId, Tag};
 
 /// One pass over one vector.
 struct Planner<'a, 'b> {

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::base::align::Alignment;
-use crate::base::cast::index;
-use crate::metadata::Key;
+use sublet_engines::Alignment;
+use sublet_engines::Key;
+use sublet_engines::cast::index;
 
 /// The search tries this many ranges that are large enough but may be misaligned. After that it only considers ranges
 /// that fit at any alignment.

@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::super::shard::{LeasedRange, Leasing, Shard};
 use super::*;
-use crate::metadata::RegionId;
+use sublet_engines::RegionId;
 
 const NUMBER: u8 = 1;
 

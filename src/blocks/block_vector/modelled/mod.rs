@@ -11,7 +11,8 @@ use loom::thread::JoinHandle;
 use super::*;
 use crate::base::sync::model::{Outcomes, check, check_deep, spawn_deep};
 use crate::base::sync::thread_token;
-use crate::metadata::{Algorithm, Alignment, Strategy};
+use crate::engine::Algorithm;
+use sublet_engines::{Alignment, Strategy};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::shard::Books;
 use super::super::state::Active;
 use super::*;
-use crate::metadata::Request;
+use sublet_engines::Request;
 
 /// A vector with allocations in the core and in two shards, one of which has an empty range.
 fn fixture() -> (Fixture, Vec<Held>) {

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::*;
+use crate::engine::{ASKED, ASKED_WARM};
 use crate::error::MemoryError;
-use crate::metadata::{ASKED, ASKED_WARM};
 
 /// A full pool uses the free space of another thread's shard. Only then is it full, and the error counts all space.
 #[test]

@@ -14,11 +14,12 @@ mod pools;
 mod stress;
 
 use super::*;
-use crate::base::align::Alignment;
-use crate::base::cast::{index, widen};
 use crate::base::sync::thread_token;
+use crate::engine::Algorithm;
 use crate::error::{AllocationError, MapError};
-use crate::metadata::{Algorithm, Metadata, Strategy};
+use sublet_engines::Alignment;
+use sublet_engines::cast::{index, widen};
+use sublet_engines::{Metadata, Strategy};
 use sublet_sim::{Gpu, profiles::Profile};
 
 const KIB: u64 = 1 << 10;

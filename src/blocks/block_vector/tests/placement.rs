@@ -6,7 +6,8 @@ use std::time::Duration;
 use ash::vk::Handle;
 
 use super::*;
-use crate::metadata::{Engine, Request};
+use crate::engine::Engine;
+use sublet_engines::Request;
 
 #[test]
 fn an_alignment_above_that_of_leases_is_met() {

@@ -59,7 +59,7 @@ fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
             ];
             let mut words = Vec::new();
             for (pointer, each) in given.into_iter().filter(|(pointer, _)| !pointer.is_null()) {
-                let count = each * crate::base::cast::index(write.descriptor_count);
+                let count = each * sublet_engines::cast::index(write.descriptor_count);
                 // SAFETY: Vulkan would read this many words through the pointer; the test checks that it is valid.
                 words.extend_from_slice(unsafe { std::slice::from_raw_parts(pointer, count) });
             }
@@ -70,7 +70,7 @@ fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
                 let next =
                     unsafe { &*write.p_next.cast::<vk::WriteDescriptorSetAccelerationStructureKHR<'_>>() };
                 assert_eq!(next.acceleration_structure_count, write.descriptor_count);
-                let count = crate::base::cast::index(next.acceleration_structure_count);
+                let count = sublet_engines::cast::index(next.acceleration_structure_count);
                 // SAFETY: as above.
                 let handles = unsafe { std::slice::from_raw_parts(next.p_acceleration_structures, count) };
                 words.extend(handles.iter().map(|handle| handle.as_raw()));

@@ -25,10 +25,10 @@ use std::ops::Range;
 use super::error::{HeapError, RangeError};
 use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
-use crate::base::cast::index;
-use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
 use crate::retire::{ClockView, OtherClock, ReserveError, Retire, Ticket};
 use crate::vector::policy::grown;
+use sublet_engines::cast::index;
+use sublet_engines::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
 
 /// The state of a slot. Only the generation is meaningful while no chunk starts there.
 #[derive(Clone, Copy, Debug, Default)]
