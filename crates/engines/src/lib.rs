@@ -258,6 +258,14 @@ impl std::iter::Sum for Usage {
 }
 
 /// The extremes of chunk sizes, and the number of free chunks. [`Usage`] has the number of used ones.
+///
+/// ```
+/// use sublet_engines::{Chunk, Sizes};
+/// let mut sizes = Sizes::default();
+/// sizes.add_chunk(&Chunk { offset: 0, size: 16, used: None });
+/// sizes.add_chunk(&Chunk { offset: 16, size: 64, used: None });
+/// assert_eq!((sizes.free_count, sizes.free_min, sizes.free_max), (2, 16, 64));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
     /// Units of the smallest used chunk; `u64::MAX` if there are none.
