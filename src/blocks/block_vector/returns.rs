@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A key in the ring must not keep memory from becoming empty. So the ring has a limit that depends on the number of
-//! live allocations. At the limit, [`Left::Now`] makes the caller take the lock and drain the ring.
+//! live allocations. At the limit, [`Left::Now`] makes the caller take the lock and drain the ring; with many live
+//! allocations, [`Left::Soon`] makes it do so only if the lock is free.
 
 use std::num::NonZeroU64;
 
@@ -21,17 +22,18 @@ use sublet_engines::Key;
 use sublet_engines::cast::index;
 
 /// Capacity of the ring.
-const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 256 };
+const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 512 };
 /// The queue limit with at most [`PLENTY`] live allocations. At this length, the owner does not drain often enough.
 const ENOUGH: u32 = if cfg!(all(loom, test)) { 2 } else { 32 };
 /// The queue limit with more live allocations. It is higher, because draining then touches more cache lines.
-const MOST: u32 = if cfg!(all(loom, test)) { 3 } else { 192 };
-const PLENTY: u32 = if cfg!(all(loom, test)) { 3 } else { 512 };
+const MOST: u32 = if cfg!(all(loom, test)) { 3 } else { 256 };
+const PLENTY: u32 = if cfg!(all(loom, test)) { 4 } else { 512 };
 /// Keys that are taken at once.
 pub(super) const BATCH: usize = if cfg!(all(loom, test)) { 2 } else { 32 };
 
-// The limit never exceeds the number of live allocations. A power of two makes positions wrap with the ring.
-const _: () = assert!(ENOUGH < MOST && MOST < ROOM && MOST <= PLENTY && ROOM.is_power_of_two());
+// The limit never exceeds the number of live allocations. With more than `PLENTY` of them, the ring cannot hold all, so
+// another free follows: see `Left::Soon`. A power of two makes positions wrap with the ring.
+const _: () = assert!(ENOUGH < MOST && MOST < ROOM && ROOM <= PLENTY && ROOM.is_power_of_two());
 
 /// The queue length at which the ring must be drained, for `live` allocations.
 #[inline]
@@ -50,6 +52,10 @@ pub(super) const fn limit(live: u32) -> u32 {
 pub(super) enum Left {
     /// The key is in the ring; the owner will find it.
     There,
+    /// The key is in the ring; the caller has to drain it if the lock is free. If not, a later free does, because the
+    /// shard has more live allocations than the ring has slots. So threads never wait for each other here: a shard whose
+    /// own thread is busy elsewhere would otherwise make all of them queue for its lock.
+    Soon,
     /// The key is in the ring; the caller has to take the lock and drain it.
     Now,
     /// The key is not in the ring; the caller has to take the lock and free it.
@@ -134,10 +140,14 @@ impl Returns {
         let end = self.tail.load(Ordering::Relaxed);
         // Acquire: sees the limit that was published before `head` moved. See `pass`.
         let waiting = end.wrapping_sub(self.inside.head.load(Ordering::Acquire));
-        if waiting >= self.inside.limit.load(Ordering::Relaxed) {
-            return Left::Now;
+        let limit = self.inside.limit.load(Ordering::Relaxed);
+        if waiting < limit {
+            Left::There
+        } else if limit == MOST {
+            Left::Soon
+        } else {
+            Left::Now
         }
-        Left::There
     }
 
     /// Returns true if a key can be taken.

@@ -606,7 +606,13 @@ impl Shard {
         if left == Left::There {
             return Ok(false);
         }
-        let mut state = self.state.lock();
+        let mut state = match left {
+            Left::Soon => match self.state.try_lock() {
+                Some(state) => state,
+                None => return Ok(false),
+            },
+            _ => self.state.lock(),
+        };
         self.take_returns(&mut state);
         let freed = if left == Left::No { state.free(live) } else { Ok(false) };
         self.publish_live(&mut state);

@@ -30,15 +30,15 @@ fn a_ring_takes_what_it_has_room_for() {
     assert!(!returns.publish_live(1000));
     for round in 0..3 {
         assert_eq!(returns.leave(key(0), 4), Left::No, "of another use");
-        for number in 0..256 {
-            let left = if number < 191 { Left::There } else { Left::Now };
+        for number in 0..512 {
+            let left = if number < 255 { Left::There } else { Left::Soon };
             assert_eq!(returns.leave(key(number), 5), left, "key {number} of round {round}");
         }
-        assert_eq!(returns.leave(key(256), 5), Left::No, "it is full");
-        assert!(take(&returns).into_iter().eq((0..256).map(key)));
+        assert_eq!(returns.leave(key(512), 5), Left::No, "it is full");
+        assert!(take(&returns).into_iter().eq((0..512).map(key)));
         // Shifts the slots of the next round.
-        assert_eq!(returns.leave(key(256), 5), Left::There);
-        assert_eq!((take(&returns), take(&returns)), (vec![key(256)], vec![]));
+        assert_eq!(returns.leave(key(512), 5), Left::There);
+        assert_eq!((take(&returns), take(&returns)), (vec![key(512)], vec![]));
     }
     // The limit falls with the number of live allocations.
     assert!(!returns.publish_live(512));
@@ -51,6 +51,27 @@ fn a_ring_takes_what_it_has_room_for() {
     let left = [0, 1, 2].map(|number| returns.leave(key(number), 5));
     assert_eq!(left, [Left::There, Left::There, Left::Now]);
     assert!(returns.publish_live(3) && returns.publish_live(2) && !returns.publish_live(4));
+}
+
+/// While a shard has more allocations than its ring has slots, another thread's free does not wait for the shard's
+/// lock. This thread holds the lock, so a free that waits would never return.
+#[test]
+fn a_free_does_not_wait_for_a_busy_shard() {
+    let fixture = Fixture::new(config());
+    let first = fixture.get(64, 1);
+    let home = fixture.attach(1);
+    let mut held: Vec<_> = (0..600).map(|_| fixture.get(64, 1)).collect();
+    fixture.thread(2);
+    let busy = fixture.vector.shards.get(home).unwrap().lock();
+    fixture.free_all(held.drain(..512));
+    drop(busy);
+    // The next free drains the ring.
+    fixture.free(held.pop().unwrap());
+    assert!(fixture.leased().1 <= MIB);
+    fixture.check();
+    fixture.free_all(held);
+    fixture.free(first);
+    fixture.finish();
 }
 
 /// A shard with 128 allocations of 16 KiB.
