@@ -28,7 +28,7 @@ pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     }
     FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
     ROWS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
-    text.push_str("  threads-local, threads-remote, growth\nPeers:\n");
+    text.push_str("  threads-local, threads-remote, threads-exchange, growth\nPeers:\n");
     PeerKind::ALL.iter().for_each(|kind| text.push_str(&row(kind.id(), kind.title())));
     text.push_str("Profiles of simulated devices:\n");
     sublet::sim::Profile::names().for_each(|name| text.push_str(&row(name, "")));

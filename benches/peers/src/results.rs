@@ -6,6 +6,7 @@ use crate::case::Figures;
 use crate::peers::PeerKind;
 use crate::statistics::Percentiles;
 use crate::workloads::descriptors::{Giver, SetFigures};
+use crate::workloads::threads::FreedBy;
 
 /// The result of one run of threads.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub(crate) struct ThreadFigures {
 #[derive(Default)]
 pub(crate) struct Results {
     figures: BTreeMap<(String, PeerKind), Figures>,
-    threads: BTreeMap<(PeerKind, usize, bool), ThreadFigures>,
+    threads: BTreeMap<(PeerKind, usize, FreedBy), ThreadFigures>,
     growth: BTreeMap<PeerKind, Percentiles>,
     sets: BTreeMap<(&'static str, Giver), SetFigures>,
     /// True if other processes used the machine during the measurement of threads. The scaling is then meaningless.
@@ -47,14 +48,19 @@ impl Results {
         &mut self,
         kind: PeerKind,
         threads: usize,
-        remote: bool,
+        freed_by: FreedBy,
         figures: ThreadFigures,
     ) {
-        self.threads.insert((kind, threads, remote), figures);
+        self.threads.insert((kind, threads, freed_by), figures);
     }
 
-    pub(crate) fn threads(&self, kind: PeerKind, threads: usize, remote: bool) -> Option<&ThreadFigures> {
-        self.threads.get(&(kind, threads, remote))
+    pub(crate) fn threads(
+        &self,
+        kind: PeerKind,
+        threads: usize,
+        freed_by: FreedBy,
+    ) -> Option<&ThreadFigures> {
+        self.threads.get(&(kind, threads, freed_by))
     }
 
     pub(crate) fn add_growth(&mut self, kind: PeerKind, figures: Percentiles) {

@@ -21,7 +21,7 @@ use crate::statistics::{bytes, median, number, ratio};
 use crate::table::Table;
 use crate::workloads::fill::{FILLS, fill};
 use crate::workloads::growth::{self, growth};
-use crate::workloads::threads::{Plan, threads};
+use crate::workloads::threads::{FreedBy, Plan, threads};
 use crate::workloads::{self, Maker, Scale};
 
 /// Columns of the tables of allocators.
@@ -417,8 +417,8 @@ impl Session {
         let rounds = if self.options.quick { 1 } else { self.effort.rounds.min(5) };
         let milliseconds = if self.options.quick { 20 } else { 100 };
         self.results.busy = is_busy();
-        for remote in [false, true] {
-            let name = if remote { "threads-remote" } else { "threads-local" };
+        for freed_by in FreedBy::ALL {
+            let name = freed_by.name();
             if !self.options.wants(name) {
                 continue;
             }
@@ -431,7 +431,7 @@ impl Session {
                 for round in 0..rounds {
                     let plan = Plan {
                         threads: count,
-                        remote,
+                        freed_by,
                         warm_up: Duration::from_millis(milliseconds / 2),
                         duration: Duration::from_millis(milliseconds),
                         scale: self.scale,
@@ -451,10 +451,10 @@ impl Session {
                     let reserved = all.iter().map(|figures| figures.reserved).max().unwrap_or(0);
                     if let (Some(throughput), Some(one)) = (median(&rates), all.first()) {
                         let figures = ThreadFigures { throughput, reserved, live: one.live };
-                        self.results.add_threads(kind, count, remote, figures);
+                        self.results.add_threads(kind, count, freed_by, figures);
                     }
                 }
-                let of = |kind| self.results.threads(kind, count, remote);
+                let of = |kind| self.results.threads(kind, count, freed_by);
                 let rate = |kind| of(kind).map(|figures| figures.throughput);
                 let rates = SHARED.iter().map(|kind| rate(*kind).map_or("-".to_owned(), number));
                 let versus = ratio(rate(PeerKind::Sublet), rate(PeerKind::Vma));
@@ -469,18 +469,23 @@ impl Session {
                 memory.row(std::iter::once(count.to_string()).chain(reserved));
             }
             let busy = "**Others were at work on the machine: these figures say little of scaling.**";
-            let (who, note) = if remote {
-                let note = "15 of 16 allocations are handed to the next thread, which frees them. `loop` is the \
-                            handing over without any allocator.";
-                ("frees mostly on another thread", note)
-            } else {
-                ("frees on the same thread", "")
+            let (place, note) = match freed_by {
+                FreedBy::Itself => ("frees on the same thread", ""),
+                FreedBy::Neighbour => (
+                    "frees mostly on another thread",
+                    "15 of 16 allocations are handed to the next thread, which frees them. `loop` is the handing \
+                     over without any allocator.",
+                ),
+                FreedBy::Anyone => (
+                    "all allocations change their thread",
+                    "All threads pass all their allocations to the next thread every 1,024 pairs.",
+                ),
             };
             let notes: Vec<&str> = [note, if self.results.busy { busy } else { "" }]
                 .into_iter()
                 .filter(|note| !note.is_empty())
                 .collect();
-            self.print(&format!("Threads, million pairs a second in all, {who}"), &notes, table)?;
+            self.print(&format!("Threads, million pairs a second in all, {place}"), &notes, table)?;
             self.print("Reserved at the peak / for each live byte", &[], memory)?;
         }
         Ok(())

@@ -5,6 +5,7 @@ use clap::Parser as _;
 use crate::cli::{Arguments, Command};
 use crate::peers::PeerKind;
 use crate::session::Session;
+use crate::workloads::threads::FreedBy;
 use crate::workloads::{self, Scale};
 
 fn session(options: &str) -> Session {
@@ -67,9 +68,10 @@ fn every_peer_with_threads() {
     for kind in
         [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing]
     {
-        for (threads, remote) in [(1, false), (3, false), (1, true), (3, true)] {
-            let figures = session.results().threads(kind, threads, remote);
-            let figures = figures.unwrap_or_else(|| panic!("{}, {threads}, {remote}", kind.title()));
+        for (threads, freed_by) in [1, 3].into_iter().flat_map(|n| FreedBy::ALL.map(|freed_by| (n, freed_by)))
+        {
+            let figures = session.results().threads(kind, threads, freed_by);
+            let figures = figures.unwrap_or_else(|| panic!("{}, {threads}, {freed_by:?}", kind.title()));
             assert!(figures.throughput > 0.0 && figures.live > 0);
             assert!(kind == PeerKind::Nothing || figures.reserved > figures.live);
         }

@@ -1,7 +1,7 @@
-//! Threads that share one allocator, and free their own allocations or those of a neighbour.
+//! Threads that share one allocator, and free their own allocations, those of a neighbour, or those of all threads.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use super::Scale;
@@ -23,17 +23,43 @@ const BATCH: usize = 16;
 /// One of this many frees is done by the allocating thread.
 const OWN: usize = 16;
 
+/// Pairs between two exchanges of all allocations.
+const UNTIL_EXCHANGE: usize = 1_024;
+
 /// The current phase of the threads.
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
 
+/// The thread that frees an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FreedBy {
+    /// The thread that allocated it.
+    Itself,
+    /// Mostly the next thread, to which each allocation is handed over singly.
+    Neighbour,
+    /// Any thread: all threads pass all their allocations on at once, again and again.
+    Anyone,
+}
+
+impl FreedBy {
+    pub(crate) const ALL: [Self; 3] = [Self::Itself, Self::Neighbour, Self::Anyone];
+
+    /// The name of the workload.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Itself => "threads-local",
+            Self::Neighbour => "threads-remote",
+            Self::Anyone => "threads-exchange",
+        }
+    }
+}
+
 /// The settings of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) threads: usize,
-    /// True if most frees happen on another thread.
-    pub(crate) remote: bool,
+    pub(crate) freed_by: FreedBy,
     pub(crate) warm_up: Duration,
     pub(crate) duration: Duration,
     pub(crate) scale: Scale,
@@ -50,6 +76,37 @@ struct Thread {
 /// The ends of the rings to the next thread and from the previous one.
 type Exchange<'a, A> = (Producer<'a, A>, Consumer<'a, A>);
 
+/// The sets of allocations that threads pass on, by their next owner.
+struct Exchanges<A> {
+    sets: Vec<Mutex<Vec<Option<A>>>>,
+    barrier: Barrier,
+    /// The stage that one thread read for all.
+    stops: AtomicBool,
+}
+
+impl<A> Exchanges<A> {
+    fn new(threads: usize) -> Self {
+        Self {
+            sets: (0..threads).map(|_| Mutex::new(Vec::new())).collect(),
+            barrier: Barrier::new(threads),
+            stops: AtomicBool::new(false),
+        }
+    }
+
+    /// Passes the allocations of thread `number` on, and takes those of the thread before it. Returns true if all
+    /// threads stop.
+    fn exchange(&self, number: usize, slots: &mut Vec<Option<A>>, stage: &AtomicU8) -> bool {
+        let set = |at: usize| self.sets[at % self.sets.len()].lock().expect("no thread panics with a set");
+        std::mem::swap(&mut *set(number + 1), slots);
+        if self.barrier.wait().is_leader() {
+            self.stops.store(stage.load(Ordering::Relaxed) == STOP, Ordering::Relaxed);
+        }
+        std::mem::swap(&mut *set(number), slots);
+        self.barrier.wait();
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
 /// The result of one thread.
 struct Done<A> {
     pairs: u64,
@@ -61,7 +118,8 @@ struct Done<A> {
 
 impl Plan {
     fn thread(&self, number: usize) -> Thread {
-        let shapes = Shapes::common(Alignments::Usual);
+        let alignments = if self.freed_by == FreedBy::Anyone { Alignments::Mixed } else { Alignments::Usual };
+        let shapes = Shapes::common(alignments);
         let mut random = Random::new(self.scale.seed(900 + number as u64, self.round));
         let live = self.scale.live(LIVE);
         let fill = (0..live).map(|_| shapes.draw(&mut random)).collect();
@@ -100,15 +158,18 @@ fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, S
     consumers.rotate_right(1);
     let stage = AtomicU8::new(WARM_UP);
     let barrier = Barrier::new(plan.threads + 1);
+    let exchanges = Exchanges::new(plan.threads);
     let done: Vec<Done<P::Allocation>> = std::thread::scope(|scope| {
         let ends = producers.into_iter().zip(consumers);
         let handles: Vec<_> = scripts
             .iter()
             .zip(ends)
-            .map(|(thread, (producer, consumer))| {
-                let (peer, stage, barrier) = (&peer, &stage, &barrier);
-                let exchange = plan.remote.then_some((producer, consumer));
-                scope.spawn(move || work(peer, thread, exchange, stage, barrier))
+            .enumerate()
+            .map(|(number, (thread, (producer, consumer)))| {
+                let (peer, stage, barrier, exchanges) = (&peer, &stage, &barrier, &exchanges);
+                let exchange = (plan.freed_by == FreedBy::Neighbour).then_some((producer, consumer));
+                let exchanges = (plan.freed_by == FreedBy::Anyone).then_some((number, exchanges));
+                scope.spawn(move || work(peer, thread, exchange, exchanges, stage, barrier))
             })
             .collect();
         barrier.wait();
@@ -147,6 +208,7 @@ fn work<P: SharedPeer>(
     peer: &P,
     thread: &Thread,
     exchange: Option<Exchange<'_, P::Allocation>>,
+    exchanges: Option<(usize, &Exchanges<P::Allocation>)>,
     stage: &AtomicU8,
     barrier: &Barrier,
 ) -> Done<P::Allocation> {
@@ -159,10 +221,11 @@ fn work<P: SharedPeer>(
     let mut exchange = exchange;
     loop {
         let now = stage.load(Ordering::Relaxed);
-        if now != seen {
-            if now == STOP {
-                break;
-            }
+        // Threads that exchange their allocations stop together, below.
+        if now == STOP && exchanges.is_none() {
+            break;
+        }
+        if now == MEASURE && seen == WARM_UP {
             (seen, pairs, from) = (now, 0, clock::now());
         }
         let batch = &thread.list[at..at + BATCH];
@@ -172,6 +235,11 @@ fn work<P: SharedPeer>(
             Some((producer, consumer)) => handed(peer, &mut slots, batch, producer, consumer, stage),
         };
         pairs += BATCH as u64;
+        if let Some((number, exchanges)) = exchanges {
+            if at % UNTIL_EXCHANGE == 0 && exchanges.exchange(number, &mut slots, stage) {
+                break;
+            }
+        }
     }
     let to = clock::now();
     // No thread hands over allocations any more.
