@@ -2,8 +2,6 @@
 //!
 //! `cargo run --example budget`
 
-mod support;
-
 use std::process::ExitCode;
 
 use ash::vk;
@@ -11,10 +9,10 @@ use sublet::{
     AllocationCreateFlags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateFlags,
     AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage,
 };
-use support::{Context, Result, Table, bytes, chain, heading, note};
+use sublet_examples::{Context, Result, Table, bytes, chain, heading, note};
 
 fn main() -> ExitCode {
-    support::run(budgets)
+    sublet_examples::run(budgets)
 }
 
 fn budgets(context: &Context) -> Result<()> {

@@ -2,8 +2,6 @@
 //!
 //! `cargo run --example custom_pool`
 
-mod support;
-
 use std::process::ExitCode;
 
 use ash::vk;
@@ -11,10 +9,10 @@ use sublet::{
     AllocationCreateInfo, AllocationError, Allocator, CreateError, CreatePoolError, MemoryUsage, Pool,
     PoolCreateInfo,
 };
-use support::{Context, Result, Table, bytes, chain, heading, note};
+use sublet_examples::{Context, Result, Table, bytes, chain, heading, note};
 
 fn main() -> ExitCode {
-    support::run(meshes)
+    sublet_examples::run(meshes)
 }
 
 /// Meshes get at most 32 MiB: two blocks of 16 MiB. The first exists from the start.

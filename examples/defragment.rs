@@ -2,15 +2,13 @@
 //!
 //! `cargo run --example defragment`
 
-mod support;
-
 use std::process::ExitCode;
 
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
     DefragmentationInfo, MemoryUsage, Move, MoveError, Statistics,
 };
-use support::{
+use sublet_examples::{
     Context, Random, Resource, Result, Table, buffer_info, bytes, checksum, heading, image_info, note,
 };
 
@@ -19,7 +17,7 @@ const SIZE: u64 = 64 << 10;
 const SIDE: u32 = 128;
 
 fn main() -> ExitCode {
-    support::run(defragment)
+    sublet_examples::run(defragment)
 }
 
 /// A resource, its memory, and the checksum of its bytes.

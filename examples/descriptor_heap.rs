@@ -4,8 +4,6 @@
 //!
 //! `cargo run --example descriptor_heap`
 
-mod support;
-
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -16,7 +14,7 @@ use sublet::descriptor::{
 };
 use sublet::retire::Clock;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
-use support::{Context, Frames, Result, Table, note};
+use sublet_examples::{Context, Frames, Result, Table, note};
 
 const IN_FLIGHT: u32 = 3;
 /// Few, so that the table below shows all of them.
@@ -25,7 +23,7 @@ const SLOTS: u32 = 24;
 const PIECE: u64 = 256;
 
 fn main() -> ExitCode {
-    support::run(heaps)
+    sublet_examples::run(heaps)
 }
 
 fn heaps(context: &Context) -> Result<()> {

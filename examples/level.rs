@@ -2,16 +2,14 @@
 //!
 //! `cargo run --example level`
 
-mod support;
-
 use std::process::ExitCode;
 
 use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, MemoryUsage, Scope, ScopeCreateInfo};
-use support::{Context, Random, Result, Table, bytes, count, heading, note};
+use sublet_examples::{Context, Random, Result, Table, bytes, count, heading, note};
 
 fn main() -> ExitCode {
-    support::run(levels)
+    sublet_examples::run(levels)
 }
 
 /// The handles that the program has to destroy. The scope frees their memory.

@@ -2,8 +2,6 @@
 //!
 //! `cargo run --example plots`
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
-use support::{Context, Random, Result, Table, bytes, count, heading, note};
+use sublet_examples::{Context, Random, Result, Table, bytes, count, heading, note};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{self, Layer, SubscriberExt as _};
 
 fn main() -> ExitCode {
-    support::run(plots)
+    sublet_examples::run(plots)
 }
 
 /// A point of a plot.

@@ -3,13 +3,11 @@
 //! The program creates the buffer. The allocator provides the pages, many per call, and takes them back.
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "an example is to be read")]
 
-mod support;
-
 use std::process::ExitCode;
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
-use support::{Context, Result, bytes, note};
+use sublet_examples::{Context, Result, bytes, note};
 
 /// The simulated device to use if the device has no sparse binding.
 const WITH_SPARSE_BINDING: &str = "nvidia-rtx-5070-ti";
@@ -20,7 +18,7 @@ const WHOLE: u64 = 1 << 30;
 const USED: [(u64, u64); 2] = [(0, 3), (10_000, 2)];
 
 fn main() -> ExitCode {
-    support::run(|context| {
+    sublet_examples::run(|context| {
         if context.has_sparse_binding() {
             return sparse_buffer(context);
         }

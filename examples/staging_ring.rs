@@ -2,8 +2,6 @@
 //!
 //! `cargo run --example staging_ring`
 
-mod support;
-
 use std::collections::VecDeque;
 use std::process::ExitCode;
 
@@ -12,7 +10,7 @@ use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, MemoryUsage,
     PoolCreateInfo,
 };
-use support::{Context, Frames, Result, Table, bytes, note};
+use sublet_examples::{Context, Frames, Result, Table, bytes, note};
 
 const IN_FLIGHT: u32 = 3;
 /// Bytes of a frame's upload. Three fit the block. The fourth has to wait for the device.
@@ -20,7 +18,7 @@ const UPLOAD: u64 = 300 << 10;
 const RING: u64 = 1 << 20;
 
 fn main() -> ExitCode {
-    support::run(ring)
+    sublet_examples::run(ring)
 }
 
 fn ring(context: &Context) -> Result<()> {

@@ -5,14 +5,12 @@
 //! In a program, each function below would be a `#[test]`, and `sublet` a dev-dependency with the feature `sim`. To the
 //! code under test, the simulated device is an ordinary Vulkan driver. The code needs no changes.
 
-mod support;
-
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage,
 };
-use support::{Result, Table, chain, heading, note};
+use sublet_examples::{Result, Table, chain, heading, note};
 
 /// The code under test: settings that the host reads and writes, and shaders read.
 struct Settings {

@@ -8,7 +8,7 @@ use super::Result;
 pub(super) const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// A command pool with one command buffer and a fence.
-pub(crate) struct Commands {
+pub struct Commands {
     device: ash::Device,
     queue: vk::Queue,
     pool: vk::CommandPool,
@@ -16,7 +16,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    pub(crate) fn new(device: &ash::Device, queue: vk::Queue, family: u32) -> Result<Self> {
+    pub fn new(device: &ash::Device, queue: vk::Queue, family: u32) -> Result<Self> {
         let mut commands =
             Self { device: device.clone(), queue, pool: vk::CommandPool::null(), fence: vk::Fence::null() };
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
@@ -27,7 +27,7 @@ impl Commands {
         Ok(commands)
     }
 
-    pub(crate) fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
+    pub fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         let device = &self.device;
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         // SAFETY: the pool is live, and nothing else uses it: the context is not shared between threads.
@@ -75,7 +75,7 @@ pub(super) fn record_and_submit(
 }
 
 /// Makes copied data visible to later copies, and to the host after the submission has completed.
-pub(crate) fn make_visible(device: &ash::Device, buffer: vk::CommandBuffer) {
+pub fn make_visible(device: &ash::Device, buffer: vk::CommandBuffer) {
     let barrier =
         vk::MemoryBarrier::default().src_access_mask(vk::AccessFlags::TRANSFER_WRITE).dst_access_mask(
             vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::HOST_READ,

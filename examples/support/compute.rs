@@ -1,31 +1,19 @@
-//! Compute pipelines from WGSL.
+//! Compute pipelines.
 
 use ash::vk;
-use naga::back::spv;
-use naga::front::wgsl;
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 use super::{Context, Result};
 
 /// A pipeline and its layout. The entry point is `main`.
-pub(crate) struct Compute<'a> {
+pub struct Compute<'a> {
     context: &'a Context,
-    pub(crate) layout: vk::PipelineLayout,
-    pub(crate) pipeline: vk::Pipeline,
+    pub layout: vk::PipelineLayout,
+    pub pipeline: vk::Pipeline,
 }
 
 impl<'a> Compute<'a> {
-    /// Creates a pipeline. The groups of the shader are the sets of `set_layouts`.
-    pub(crate) fn new(
-        context: &'a Context,
-        shader: &str,
-        set_layouts: &[vk::DescriptorSetLayout],
-    ) -> Result<Self> {
-        Self::from_spirv(context, &compile(shader)?, set_layouts, vk::PipelineCreateFlags::empty())
-    }
-
-    /// Same from SPIR-V, with flags for the pipeline.
-    pub(crate) fn from_spirv(
+    /// Creates a pipeline from SPIR-V, with flags. The groups of the shader are the sets of `set_layouts`.
+    pub fn new(
         context: &'a Context,
         code: &[u32],
         set_layouts: &[vk::DescriptorSetLayout],
@@ -37,7 +25,7 @@ impl<'a> Compute<'a> {
         let layout = unsafe { device.create_pipeline_layout(&info, None) }?;
         let mut compute = Self { context, layout, pipeline: vk::Pipeline::null() };
         let info = vk::ShaderModuleCreateInfo::default().code(code);
-        // SAFETY: the compiler has validated the module.
+        // SAFETY: the code is a valid module: it is a compiler's output.
         let module = unsafe { device.create_shader_module(&info, None) }?;
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
@@ -61,14 +49,4 @@ impl Drop for Compute<'_> {
         // SAFETY: as above.
         unsafe { device.destroy_pipeline_layout(self.layout, None) };
     }
-}
-
-/// Compiles WGSL to SPIR-V.
-pub(crate) fn compile(shader: &str) -> Result<Vec<u32>> {
-    let module = wgsl::parse_str(shader).map_err(|error| error.emit_to_string(shader))?;
-    let info = Validator::new(ValidationFlags::all(), Capabilities::all())
-        .validate(&module)
-        .map_err(|error| error.emit_to_string(shader))?;
-    let options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    Ok(spv::write_vec(&module, &info, &options, None)?)
 }

@@ -9,18 +9,18 @@ const WRITTEN: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 
 /// A buffer or an image. Between copies, an image is in the layout for copy sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Resource {
+pub enum Resource {
     Buffer { buffer: vk::Buffer, size: u64 },
     Image { image: vk::Image, side: u32 },
 }
 
-pub(crate) fn buffer_info(size: u64) -> vk::BufferCreateInfo<'static> {
+pub fn buffer_info(size: u64) -> vk::BufferCreateInfo<'static> {
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     vk::BufferCreateInfo::default().size(size).usage(usage)
 }
 
 /// Returns the create-info of an image with 32 bits per texel.
-pub(crate) fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
+pub fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
         .format(vk::Format::R8G8B8A8_UNORM)
@@ -33,7 +33,7 @@ pub(crate) fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
 
 impl Resource {
     /// Returns the bytes of its contents.
-    pub(crate) fn size(self) -> u64 {
+    pub fn size(self) -> u64 {
         match self {
             Self::Buffer { size, .. } => size,
             Self::Image { side, .. } => 4 * u64::from(side) * u64::from(side),
@@ -41,7 +41,7 @@ impl Resource {
     }
 
     /// Destroys the resource, but not its memory. The device must not use it any more.
-    pub(crate) fn destroy(self, context: &Context) {
+    pub fn destroy(self, context: &Context) {
         match self {
             // SAFETY: the examples wait for all that they submit.
             Self::Buffer { buffer, .. } => unsafe { context.device().destroy_buffer(buffer, None) },
@@ -52,7 +52,7 @@ impl Resource {
 
     /// Records a copy of all its contents to `to`, which has the same size. An image as the target is overwritten
     /// completely.
-    pub(crate) fn copy_to(self, to: Self, device: &ash::Device, commands: vk::CommandBuffer) {
+    pub fn copy_to(self, to: Self, device: &ash::Device, commands: vk::CommandBuffer) {
         let layers =
             vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
         let extent = |side| vk::Extent3D { width: side, height: side, depth: 1 };
@@ -89,17 +89,15 @@ impl Resource {
 }
 
 /// The use of an image on one side of a barrier: layout, stages and accesses.
-pub(crate) type ImageUse = (vk::ImageLayout, vk::PipelineStageFlags, vk::AccessFlags);
+pub type ImageUse = (vk::ImageLayout, vk::PipelineStageFlags, vk::AccessFlags);
 
-pub(crate) const COPIED_TO: ImageUse =
-    (WRITTEN, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_WRITE);
-pub(crate) const COPIED_FROM: ImageUse =
-    (READ, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_READ);
+pub const COPIED_TO: ImageUse = (WRITTEN, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_WRITE);
+pub const COPIED_FROM: ImageUse = (READ, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_READ);
 /// Discards the contents. Earlier copies must have completed.
-pub(crate) const OVERWRITTEN: ImageUse = (vk::ImageLayout::UNDEFINED, COPIED_TO.1, COPIED_TO.2);
+pub const OVERWRITTEN: ImageUse = (vk::ImageLayout::UNDEFINED, COPIED_TO.1, COPIED_TO.2);
 
 /// Records a barrier for all levels of a colour image of one layer.
-pub(crate) fn change_use(
+pub fn change_use(
     device: &ash::Device,
     commands: vk::CommandBuffer,
     image: vk::Image,

@@ -9,6 +9,16 @@ use sublet::descriptor::DescriptorFeatures;
 /// Devices that are a layer over another API require this extension to be enabled.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
 
+/// Enabled features that neither the allocator nor descriptors use.
+#[derive(Clone, Copy)]
+pub struct Enabled {
+    pub timeline_semaphore: bool,
+    pub synchronization2: bool,
+    pub dynamic_rendering: bool,
+    /// VK_EXT_debug_utils, of the instance.
+    pub debug_utils: bool,
+}
+
 /// Features and extensions that a physical device supports.
 pub(super) struct Features {
     extensions: Vec<&'static CStr>,
@@ -197,13 +207,13 @@ impl Features {
         })
     }
 
-    /// Returns the enabled features for `sublet-frame`.
-    pub(super) fn frame_features(&self) -> sublet_frame::Features {
-        sublet_frame::Features {
+    /// Returns the enabled features of [`Enabled`]. Those of the instance are unknown here.
+    pub(super) fn enabled(&self) -> Enabled {
+        Enabled {
             timeline_semaphore: self.timeline.timeline_semaphore == vk::TRUE,
             synchronization2: self.synchronization2.synchronization2 == vk::TRUE,
             dynamic_rendering: self.rendering.dynamic_rendering == vk::TRUE,
-            ..Default::default()
+            debug_utils: false,
         }
     }
 

@@ -6,7 +6,7 @@ use super::commands::{PATIENCE_NS, record_and_submit};
 use super::{Context, Result};
 
 /// A ring of slots. Each has a command buffer, and a fence that is signalled when the device has completed its frame.
-pub(crate) struct Frames<'a> {
+pub struct Frames<'a> {
     context: &'a Context,
     pool: vk::CommandPool,
     slots: Vec<(vk::CommandBuffer, vk::Fence)>,
@@ -14,7 +14,7 @@ pub(crate) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) fn new(context: &'a Context, in_flight: u32) -> Result<Self> {
+    pub fn new(context: &'a Context, in_flight: u32) -> Result<Self> {
         let device = context.device();
         let info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER)
@@ -36,7 +36,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Waits until the device has completed the previous frame in the next slot. Returns the slot.
-    pub(crate) fn wait(&mut self) -> Result<usize> {
+    pub fn wait(&mut self) -> Result<usize> {
         let (_, fence) = self.slots[self.next];
         // SAFETY: the fence was submitted when the slot was used, or was signalled from the start.
         unsafe { self.context.device().wait_for_fences(&[fence], true, PATIENCE_NS) }?;
@@ -44,7 +44,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Submits a frame in the slot that [`Self::wait`] returned.
-    pub(crate) fn submit(&mut self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
+    pub fn submit(&mut self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         let (buffer, fence) = self.slots[self.next];
         let device = self.context.device();
         // SAFETY: `wait` saw the fence signalled, so nothing uses it.
@@ -55,7 +55,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Waits for all frames.
-    pub(crate) fn wait_for_all(&self) -> Result<()> {
+    pub fn wait_for_all(&self) -> Result<()> {
         // SAFETY: the device is live.
         unsafe { self.context.device().device_wait_idle() }?;
         Ok(())

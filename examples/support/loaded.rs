@@ -7,7 +7,7 @@ use sublet::AllocatorCreateFlags;
 use sublet::descriptor::DescriptorFeatures;
 
 use super::Result;
-use super::features::Features;
+use super::features::{Enabled, Features};
 use super::messenger::{LAYER, Messages, Messenger};
 
 /// The newest version to request.
@@ -144,7 +144,7 @@ pub(super) struct Device {
     pub(super) api_version: u32,
     pub(super) flags: AllocatorCreateFlags,
     pub(super) descriptors: DescriptorFeatures,
-    pub(super) frames: sublet_frame::Features,
+    pub(super) enabled: Enabled,
     can_present: bool,
     instance: Instance,
 }
@@ -163,10 +163,9 @@ impl Device {
 
         let presents = !instance.surfaces.is_empty();
         let mut features = Features::of(&instance.raw, physical_device, api_version, presents)?;
-        let (flags, descriptors, mut frames) =
-            (features.allocator_flags(), features.descriptor_features(), features.frame_features());
+        let (flags, descriptors) = (features.allocator_flags(), features.descriptor_features());
         // The layer's extension is enabled too.
-        frames.debug_utils = validation;
+        let enabled = Enabled { debug_utils: validation, ..features.enabled() };
         let extensions = features.extension_names();
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(queue_family_index)
@@ -186,7 +185,7 @@ impl Device {
             api_version,
             flags,
             descriptors,
-            frames,
+            enabled,
             can_present: features.has(khr::swapchain::NAME),
             instance,
         })

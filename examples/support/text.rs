@@ -11,7 +11,7 @@ fn line(text: &str) {
 }
 
 /// Prints a heading, bold on a terminal.
-pub(crate) fn heading(text: &str) {
+pub fn heading(text: &str) {
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         line(&format!("\n\x1b[1m{text}\x1b[0m"));
     } else {
@@ -21,18 +21,18 @@ pub(crate) fn heading(text: &str) {
 }
 
 /// Prints a line of explanation.
-pub(crate) fn note(text: &str) {
+pub fn note(text: &str) {
     line(text);
 }
 
 /// Returns an error and its causes, in one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Formats bytes in the most readable unit.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     let mut unit = "B";
     // In tenths of the unit, so that rounding happens once.
     let mut tenths = u128::from(bytes) * 10;
@@ -49,7 +49,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// Formats a number with separated thousands.
-pub(crate) fn count(number: impl TryInto<u64>) -> String {
+pub fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().map_or_else(|_| "?".to_owned(), |number: u64| number.to_string());
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -62,29 +62,29 @@ pub(crate) fn count(number: impl TryInto<u64>) -> String {
 }
 
 /// A table with columns as wide as their content.
-pub(crate) struct Table {
+pub struct Table {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
-    pub(crate) fn new(headings: &[&str]) -> Self {
+    pub fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|text| text.starts_with('>')).collect();
         let row = headings.iter().map(|text| text.trim_start_matches('>').to_owned());
         Self { right, rows: vec![row.collect()] }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [&dyn ToString; N]) {
+    pub fn row<const N: usize>(&mut self, cells: [&dyn ToString; N]) {
         self.rows.push(cells.iter().map(|cell| cell.to_string()).collect());
     }
 
     /// Adds an empty row, which prints as a rule.
-    pub(crate) fn rule(&mut self) {
+    pub fn rule(&mut self) {
         self.rows.push(Vec::new());
     }
 
-    pub(crate) fn print(&self) {
+    pub fn print(&self) {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -3,7 +3,7 @@
 use sublet::AllocatorCreateFlags;
 
 use crate::kept::Kept;
-use crate::support::{Table, bytes, count, heading, note};
+use sublet_examples::{Table, bytes, count, heading, note};
 
 pub(crate) fn show(kept: &Kept<'_>, title: &str) {
     heading(title);

@@ -6,7 +6,7 @@ use sublet::{
 };
 
 use crate::kept::Kept;
-use crate::support::{Result, Table, bytes, chain, note};
+use sublet_examples::{Result, Table, bytes, chain, note};
 
 const BLOCK: u64 = 8 << 20;
 

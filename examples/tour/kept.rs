@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, Pool, PoolCreateInfo};
 
-use crate::support::{Context, Result};
+use sublet_examples::{Context, Result};
 
 /// The device, the allocator, and their live objects.
 pub(crate) struct Kept<'a> {

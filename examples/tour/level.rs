@@ -3,7 +3,7 @@
 use sublet::{Algorithm, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};
 
 use crate::kept::{Kept, texture};
-use crate::support::{Random, Result, Table, bytes, count, note};
+use sublet_examples::{Random, Result, Table, bytes, count, note};
 
 pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     note(

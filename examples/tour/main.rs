@@ -16,18 +16,16 @@ mod render_target;
 mod scopes;
 mod staging_ring;
 mod summary;
-#[path = "../support/mod.rs"]
-mod support;
 mod transfer;
 
 use std::process::ExitCode;
 
 use kept::Kept;
 use sublet::Allocator;
-use support::{Context, Result, bytes, chain, heading, note};
+use sublet_examples::{Context, Result, bytes, chain, heading, note};
 
 fn main() -> ExitCode {
-    support::run(tour)
+    sublet_examples::run(tour)
 }
 
 fn tour(context: &Context) -> Result<()> {

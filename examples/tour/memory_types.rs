@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::kept::{Kept, image, texture};
-use crate::support::{Result, Table, bytes, heading, note};
+use sublet_examples::{Result, Table, bytes, heading, note};
 
 /// Prints the heaps and types of the device.
 pub(crate) fn show_device(kept: &Kept<'_>) {
@@ -95,7 +95,7 @@ fn take_type(kept: &mut Kept<'_>, table: &mut Table, memory_type: u32) -> Result
     }
     // SAFETY: the create-info is valid.
     let (image, allocation) = unsafe { kept.allocator.create_image(&attachment, &info) }
-        .map_err(|error| crate::support::chain(&error))?;
+        .map_err(|error| sublet_examples::chain(&error))?;
     add(kept, table, "attachment", asked, allocation.size(), memory_type);
     kept.images.push((image, allocation));
     Ok(())

@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use crate::kept::{Kept, image};
-use crate::support::{Result, bytes, note};
+use sublet_examples::{Result, bytes, note};
 
 pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     note("DEDICATED_MEMORY asks for a VkDeviceMemory per resource; drivers that prefer one get it unasked.");

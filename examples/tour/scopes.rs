@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{Algorithm, Allocation, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};
 
 use crate::kept::Kept;
-use crate::support::{Result, bytes, note};
+use sublet_examples::{Result, bytes, note};
 
 pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     note("Scopes nest, and each frees what it took, last first: the next one starts at the same offset.");

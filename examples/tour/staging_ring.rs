@@ -9,7 +9,7 @@ use sublet::{
 };
 
 use crate::kept::Kept;
-use crate::support::{Frames, Random, Result, Table, bytes, checksum, count, note};
+use sublet_examples::{Frames, Random, Result, Table, bytes, checksum, count, note};
 
 const FRAMES: u32 = 1_000;
 const IN_FLIGHT: usize = 3;
@@ -80,7 +80,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
                 // SAFETY: the copy is inside both buffers, which live until the frame is complete.
                 unsafe { device.cmd_copy_buffer(commands, *buffer, target.0, &[*copy]) };
                 // Uploads may overlap, and the later one has to win.
-                crate::support::make_visible(device, commands);
+                sublet_examples::make_visible(device, commands);
             }
         })?;
     }

@@ -3,7 +3,7 @@
 use sublet::Statistics;
 
 use crate::kept::Kept;
-use crate::support::{Result, Table, bytes, count, heading, note};
+use sublet_examples::{Result, Table, bytes, count, heading, note};
 
 pub(crate) fn show(kept: &Kept<'_>) -> Result<()> {
     heading("What is alive");

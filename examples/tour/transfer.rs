@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::kept::{Kept, texture};
-use crate::support::{
+use sublet_examples::{
     COPIED_FROM, COPIED_TO, OVERWRITTEN, Random, Result, Table, bytes, change_use, checksum, make_visible,
     note,
 };

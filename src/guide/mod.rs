@@ -103,7 +103,7 @@ pub mod migrating {}
 
 #[doc = include_str!("c.md")]
 /// ```c
-#[doc = include_str!("../../examples/c/buffer.c")]
+#[doc = include_str!("buffer.c")]
 /// ```
 pub mod c {}
 

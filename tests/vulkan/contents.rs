@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, MemoryUsage};
+use sublet_examples::Random;
 
-use crate::support::Random;
 use crate::{Buffer, Fixture, on_each_device};
 
 const BOTH: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(

@@ -4,9 +4,9 @@ use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
     DefragmentationAlgorithm, DefragmentationInfo, MemoryUsage,
 };
+use sublet_examples::{Context, Random, Resource, buffer_info, checksum, image_info};
 
 use crate::on_each_context;
-use crate::support::{Context, Random, Resource, buffer_info, checksum, image_info};
 
 /// The largest size of a resource.
 const MOST: u64 = 64 << 10;

@@ -19,8 +19,6 @@ mod newer;
 mod pools;
 mod random;
 mod resources;
-#[path = "../../examples/support/mod.rs"]
-mod support;
 mod uploads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,7 +26,7 @@ use std::sync::Once;
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, sim};
-use support::{Context, chain};
+use sublet_examples::{Context, chain};
 
 /// A device under test, with an allocator.
 pub(crate) struct Fixture<'a> {

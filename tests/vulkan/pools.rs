@@ -5,8 +5,8 @@ use sublet::{
     Algorithm, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreateError,
     MemoryUsage, Pool, PoolCreateFlags, PoolCreateInfo,
 };
+use sublet_examples::Random;
 
-use crate::support::Random;
 use crate::{Buffer, Fixture, on_each_device};
 
 const BLOCK: u64 = 1 << 20;

@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+use sublet_examples::Random;
 
-use crate::support::Random;
 use crate::{Buffer, Fixture, Image, on_each_device};
 
 const OPERATIONS: u32 = 10_000;

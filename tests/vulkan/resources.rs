@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage};
+use sublet_examples::Context;
 
-use crate::support::Context;
 use crate::{Fixture, on_each_device};
 
 const USAGES: [vk::BufferUsageFlags; 7] = [

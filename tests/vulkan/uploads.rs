@@ -8,8 +8,8 @@ use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo, UploadMemory};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateInfo,
 };
+use sublet_examples::{Frames, Random};
 
-use crate::support::{Frames, Random};
 use crate::{Fixture, on_each_device};
 
 const IN_FLIGHT: u32 = 3;

@@ -197,7 +197,7 @@ fn can_compile() -> bool {
 /// `.ci/c` builds and runs it as the chapter describes.
 #[test]
 fn the_first_program_of_the_book_compiles_as_c11() {
-    let file = root().join("examples/c/buffer.c");
+    let file = root().join("src/guide/buffer.c");
     if can_compile() {
         let mut compiler = Language::C11.compiler();
         compiler.arg("-pedantic").arg("-I").arg(root().join("include")).arg("-fsyntax-only").arg(&file);

@@ -8,9 +8,11 @@ use sublet::descriptor::{
     HeapArrays, HeapCreateInfo, HeapStore, PipelineLayoutInfo, SetLayout, SetStore,
 };
 use sublet::retire::Clock;
+use sublet_examples::Compute;
 
-use super::{ADD, Data, NUMBERS, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
-use crate::support::{Compute, compile};
+use super::{
+    ADD, Data, NUMBERS, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add, words,
+};
 use crate::{Fixture, on_each_device};
 
 const TASKS: u32 = 30;
@@ -30,8 +32,7 @@ fn run(fixture: &Fixture<'_>, model: BindingModel, flags: vk::DescriptorSetLayou
         BindingModel::Buffer => vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
         _ => vk::PipelineCreateFlags::empty(),
     };
-    let compute =
-        Compute::from_spirv(fixture.context, &compile(ADD).unwrap(), &[set.handle()], pipeline).unwrap();
+    let compute = Compute::new(fixture.context, &words(ADD), &[set.handle()], pipeline).unwrap();
     // SAFETY: the pipeline layout was created from this set layout, and both outlive the value.
     let layout =
         unsafe { PipelineLayoutInfo::new(&device, compute.layout, std::slice::from_ref(&set), &[]) }.unwrap();
@@ -128,18 +129,7 @@ fn what_is_staged_is_pushed_beside_descriptor_buffers() {
 }
 
 /// Like the shader [`ADD`], but reads the array from a heap. The task holds its index.
-const ADD_FROM_HEAP: &str = "
-enable wgpu_binding_array;
-struct Task { add: u32, source: u32, b: u32, c: u32 }
-struct Numbers { values: array<u32, 64> }
-@group(0) @binding(0) var<uniform> task: Task;
-@group(0) @binding(1) var<storage, read> unused: array<u32, 64>;
-@group(0) @binding(2) var<storage, read_write> target_: array<u32, 64>;
-@group(1) @binding(0) var<storage, read> heap: binding_array<Numbers, 8>;
-@compute @workgroup_size(64)
-fn main(@builtin(local_invocation_index) at: u32) {
-    target_[at] = heap[task.source].values[at] + task.add;
-}";
+const ADD_FROM_HEAP: &[u8] = include_bytes!("add_from_heap.spv");
 
 /// Runs with a heap of storage buffers, and with the function that stages it.
 fn beside_heap<S: HeapStore>(
@@ -178,9 +168,9 @@ fn beside_heap<S: HeapStore>(
     } else {
         vk::PipelineCreateFlags::empty()
     };
-    let code = compile(ADD_FROM_HEAP).unwrap();
+    let code = words(ADD_FROM_HEAP);
     let handles = [set.handle(), heap_layout.handle()];
-    let compute = Compute::from_spirv(fixture.context, &code, &handles, pipeline).unwrap();
+    let compute = Compute::new(fixture.context, &code, &handles, pipeline).unwrap();
     let layouts = [set.clone(), heap_layout.clone()];
     // SAFETY: the pipeline layout was created from these two, and all of them outlive the value.
     let layout = unsafe { PipelineLayoutInfo::new(device, compute.layout, &layouts, &[]) }.unwrap();

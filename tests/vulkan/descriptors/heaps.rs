@@ -6,25 +6,16 @@ use sublet::descriptor::{
     DescriptorKind, HeapArrays, HeapCreateInfo, HeapStore, SetStore,
 };
 use sublet::retire::Clock;
+use sublet_examples::{Compute, Context};
 
-use super::{Data, NUMBERS, show_to_host};
-use crate::support::{Compute, Context, compile};
+use super::{Data, NUMBERS, show_to_host, words};
 use crate::{Fixture, on_each_device};
 
 const SLOTS: u32 = 6;
 
 /// Like the shader [`super::ADD`], through a heap of arrays. Slot 0 has the task, slot 1 the array to write, and the
 /// task holds the index of the array to read.
-const ADD_IN_HEAP: &str = "
-enable wgpu_binding_array;
-struct Numbers { values: array<u32, 64> }
-@group(0) @binding(1) var<storage, read_write> arrays: binding_array<Numbers, 6>;
-@compute @workgroup_size(64)
-fn main(@builtin(local_invocation_index) at: u32) {
-    let add = arrays[0].values[0];
-    let source = arrays[0].values[1];
-    arrays[1].values[at] = arrays[source].values[at] + add;
-}";
+const ADD_IN_HEAP: &[u8] = include_bytes!("add_in_heap.spv");
 
 /// The same for a simulated device. `arrays` is the binding of storage buffers.
 fn simulate(context: &Context, arrays: u32) {
@@ -53,7 +44,7 @@ fn info(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 fn shader(arrays: u32) -> Vec<u32> {
     const DECORATE: u32 = 71;
     const BINDING: u32 = 33;
-    let mut code = compile(ADD_IN_HEAP).unwrap();
+    let mut code = words(ADD_IN_HEAP);
     let mut at = 5;
     while at < code.len() {
         let length = usize::try_from(code[at] >> 16).unwrap();
@@ -82,8 +73,7 @@ struct Bound<'a, S> {
 fn rounds<S: HeapStore>(fixture: &Fixture<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
     simulate(fixture.context, bound.arrays);
     let heap = bound.heap;
-    let compute =
-        Compute::from_spirv(fixture.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
+    let compute = Compute::new(fixture.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
     let clock = Clock::new();
     let timeline = clock.add_timeline().unwrap();
     // The slots with fixed indices in the shader.

@@ -8,9 +8,9 @@ mod sets;
 use ash::vk;
 use sublet::descriptor::{BufferDescriptor, Descriptor, DescriptorDevice, DescriptorFeatures, SetLayout};
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+use sublet_examples::Context;
 
 use crate::Fixture;
-use crate::support::Context;
 
 /// Elements of an array in the shaders.
 pub(super) const NUMBERS: u64 = 64;
@@ -114,15 +114,12 @@ impl Fixture<'_> {
 }
 
 /// A shader that adds a number to an array. Its set has the task, the array to read and the array to write.
-pub(super) const ADD: &str = "
-struct Task { add: u32, a: u32, b: u32, c: u32 }
-@group(0) @binding(0) var<uniform> task: Task;
-@group(0) @binding(1) var<storage, read> source: array<u32, 64>;
-@group(0) @binding(2) var<storage, read_write> target_: array<u32, 64>;
-@compute @workgroup_size(64)
-fn main(@builtin(local_invocation_index) at: u32) {
-    target_[at] = source[at] + task.add;
-}";
+pub(super) const ADD: &[u8] = include_bytes!("add.spv");
+
+/// Returns the words of a shader. `examples/shaders` compiles it from the WGSL beside it.
+pub(super) fn words(code: &[u8]) -> Vec<u32> {
+    ash::util::read_spv(&mut std::io::Cursor::new(code)).unwrap()
+}
 
 /// The same for a simulated device.
 pub(super) fn simulate_add(context: &Context) {

@@ -6,9 +6,9 @@ use sublet::descriptor::{
     TransientSetsCreateInfo,
 };
 use sublet::retire::Clock;
+use sublet_examples::{Compute, Context};
 
-use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
-use crate::support::{Compute, Context};
+use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add, words};
 use crate::{Fixture, on_each_device};
 
 const TASKS: u32 = 40;
@@ -55,7 +55,8 @@ fn prepare<'a>(fixture: &'a Fixture<'a>) -> (Data<'a>, SetLayout, Compute<'a>) {
         data.set_task(task, [task + 7, 0, 0, 0]);
     }
     let layout = add_layout(fixture.context, vk::DescriptorSetLayoutCreateFlags::empty());
-    let compute = Compute::new(fixture.context, ADD, &[layout.handle()]).unwrap();
+    let no_flags = vk::PipelineCreateFlags::empty();
+    let compute = Compute::new(fixture.context, &words(ADD), &[layout.handle()], no_flags).unwrap();
     (data, layout, compute)
 }
 

@@ -16,9 +16,9 @@
 //! | `wgpu` | `compat/tests/wgpu`: wgpu 30.0.1 | 100 frames of textures, storage and read-back buffers that live for a frame, with wgpu's own staging buffers | `cargo test --manifest-path compat/tests/wgpu/Cargo.toml` |
 //! | `vello` | vello 0.11.0 on wgpu 30.0.1, a scene of 20 to 320 shapes with images and clips in 60 frames, at three sizes | large buffers that grow on demand, targets and pictures that live for a frame | a `main` of 110 lines around `Renderer::render_to_texture` |
 //! | `vk-graph` | vk-graph 0.14.8, a world of 600 chunks streamed by three threads | textures with mip levels, vertices, indices and staging, freed on other threads than they were allocated on; leased scratch buffers | a `main` of 120 lines around `Image::create`, `Buffer::create_from_slice`, `LazyPool`, `HashPool` |
-//! | `frames` | `examples/frames` | uploads through an arena, retired materials, buffers mapped and read back for 1,000 frames | `cargo run --example frames` |
+//! | `frames` | `examples/shaders/frames` | uploads through an arena, retired materials, buffers mapped and read back for 1,000 frames | `cargo run -p sublet-shader-examples --example frames` |
 //! | `tour` | `examples/tour` | pools of all kinds, including linear ones, thousands of small buffers, levels, render targets, a rejected allocation | `cargo run --example tour` |
-//! | `render` | `examples/render` | a few large images, attachments that share memory, a staging ring | `cargo run --release --example render` |
+//! | `render` | `examples/shaders/render` | a few large images, attachments that share memory, a staging ring | `cargo run --release -p sublet-shader-examples --example render` |
 //! | `defragment` | `examples/defragment` | buffers and images; many are freed, and the rest move in five passes | `cargo run --release --example defragment` |
 //! | `level` | `examples/level` | the contents of a level, in scopes that are freed at once | `cargo run --release --example level` |
 //!

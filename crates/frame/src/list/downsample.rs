@@ -8,7 +8,7 @@ use sublet::device::DriverError;
 
 use crate::device::Core;
 
-/// Compiled from `downsample.wgsl`; `tests/layer/mips.rs` checks that they match.
+/// Compiled from `downsample.wgsl`; `examples/shaders/tests/binaries.rs` checks that they match.
 const SHADER: &[u8] = include_bytes!("downsample.spv");
 /// Width and height of a workgroup in texels.
 pub(super) const GROUP: u32 = 8;

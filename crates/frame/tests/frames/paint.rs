@@ -4,18 +4,11 @@
 use std::ffi::CStr;
 
 use ash::vk;
-use naga::back::spv;
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 use sublet_frame::{Frames, PipelineLayout, RenderPassInfo};
 
-/// Compiles WGSL to SPIR-V.
-pub(crate) fn compile(shader: &str) -> Vec<u32> {
-    let module = naga::front::wgsl::parse_str(shader).unwrap();
-    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
-    let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    // Debug builds would add names.
-    options.flags = spv::WriterFlags::empty();
-    spv::write_vec(&module, &info, &options, None).unwrap()
+/// Returns the words of a shader. `examples/shaders` compiles it from the WGSL beside it.
+pub(crate) fn words(code: &[u8]) -> Vec<u32> {
+    ash::util::read_spv(&mut std::io::Cursor::new(code)).unwrap()
 }
 
 pub(crate) struct Painter {
@@ -40,7 +33,7 @@ impl Painter {
         let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }.unwrap();
         let shape = PipelineInfo {
-            shader: include_str!("paint.wgsl"),
+            shader: include_bytes!("paint.spv"),
             stages: [c"corner", c"paint"],
             input: vk::VertexInputBindingDescription {
                 stride: 4,
@@ -65,7 +58,8 @@ impl Drop for Painter {
 
 /// The parameters of a pipeline. Each pipeline draws triangles with one attribute, in colors of four bytes.
 pub(crate) struct PipelineInfo<'a> {
-    pub(crate) shader: &'a str,
+    /// SPIR-V.
+    pub(crate) shader: &'a [u8],
     pub(crate) stages: [&'a CStr; 2],
     pub(crate) input: vk::VertexInputBindingDescription,
     pub(crate) attribute: vk::Format,
@@ -84,7 +78,7 @@ pub(crate) fn pipeline(
     layout: vk::PipelineLayout,
     shape: &PipelineInfo<'_>,
 ) -> vk::Pipeline {
-    let code = compile(shape.shader);
+    let code = words(shape.shader);
     let code = vk::ShaderModuleCreateInfo::default().code(&code);
     let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
     let stage =

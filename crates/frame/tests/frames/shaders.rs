@@ -242,7 +242,7 @@ fn bindings_of_other_pipelines_are_not_used() {
         [(storage, fragment), (sampled, fragment), (storage, compute), (sampled, compute), (storage, none)];
     let program = Program::with(&fixture, &kinds);
     let shape = PipelineInfo {
-        shader: include_str!("paint.wgsl"),
+        shader: include_bytes!("paint.spv"),
         stages: [c"corner", c"paint"],
         input: vk::VertexInputBindingDescription {
             stride: 4,

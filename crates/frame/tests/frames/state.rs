@@ -41,7 +41,7 @@ fn pipelines_draw_once_all_dynamic_state_is_set() {
         let frames = fixture.frames.as_mut().unwrap();
         let layout = unsafe { frames.create_pipeline_layout(&[], &[]) }.unwrap();
         let shape = PipelineInfo {
-            shader: include_str!("paint.wgsl"),
+            shader: include_bytes!("paint.spv"),
             stages: [c"corner", c"paint"],
             input: vk::VertexInputBindingDescription::default().stride(4),
             attribute: vk::Format::R32_UINT,

@@ -32,7 +32,7 @@ use sublet_frame::{
 };
 
 use device::Device;
-use paint::{Painter, PipelineInfo, compile};
+use paint::{Painter, PipelineInfo, words};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u32 = 16;
@@ -53,8 +53,8 @@ fn layout(frames: &Frames, stages: vk::ShaderStageFlags, kinds: &[vk::Descriptor
     unsafe { frames.create_pipeline_layout(&[set], &[]) }.unwrap()
 }
 
-fn compute_pipeline(device: &Device, layout: vk::PipelineLayout, shader: &str) -> vk::Pipeline {
-    let code = compile(shader);
+fn compute_pipeline(device: &Device, layout: vk::PipelineLayout, shader: &[u8]) -> vk::Pipeline {
+    let code = words(shader);
     let info = vk::ShaderModuleCreateInfo::default().code(&code);
     let module = unsafe { device.device.create_shader_module(&info, None) }.unwrap();
     let stages = vk::ShaderStageFlags::COMPUTE;
@@ -424,17 +424,17 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
     let add = layout(&frames, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
-    let adding = compute_pipeline(&device, add.handle(), include_str!("add.wgsl"));
+    let adding = compute_pipeline(&device, add.handle(), include_bytes!("add.spv"));
     dispatches(&device, &mut frames, &add, adding);
     let kinds = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_BUFFER];
     let look = layout(&frames, compute, &kinds);
-    let looking = compute_pipeline(&device, look.handle(), include_str!("texels.wgsl"));
+    let looking = compute_pipeline(&device, look.handle(), include_bytes!("texels.spv"));
     mips::chains(&mut frames, &look, looking);
     views(&device, &mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
     let draw = layout(&frames, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
     let shape = PipelineInfo {
-        shader: include_str!("shaders.wgsl"),
+        shader: include_bytes!("shaders.spv"),
         stages: [c"corner", c"texel"],
         input: vk::VertexInputBindingDescription::default().stride(8),
         attribute: vk::Format::R32G32_SFLOAT,

@@ -6,7 +6,7 @@ use sublet::{AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::Subresources;
 use sublet_frame::{Frames, Image, ImageData, ListError, PipelineLayout, StorageAccess, ViewInfo};
 
-use crate::{buffer, compile};
+use crate::buffer;
 
 const EXTENT: [u32; 2] = [21, 10];
 const MIPS: u32 = 5;
@@ -118,16 +118,4 @@ pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk:
     assert!(matches!(list.generate_mips(&neither), Err(ListError::ImageUsage { .. })));
     let integers = image(frames, vk::Format::R8G8B8A8_UINT, vk::ImageUsageFlags::STORAGE);
     assert!(matches!(list.generate_mips(&integers), Err(ListError::FormatFeatures { .. })));
-}
-
-/// `SUBLET_BLESS=1` updates the file.
-#[test]
-fn the_shader_binary_matches_its_source() {
-    let words = compile(include_str!("../../src/list/downsample.wgsl"));
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/list/downsample.spv");
-    if std::env::var_os("SUBLET_BLESS").is_some() {
-        std::fs::write(path, &bytes).unwrap();
-    }
-    assert!(std::fs::read(path).unwrap() == bytes, "downsample.spv is not what downsample.wgsl becomes");
 }

@@ -1,25 +1,14 @@
 //! A pipeline that draws over an image: in a render pass, or with the newer interface in dynamic rendering.
 
 use ash::vk;
-use naga::back::spv;
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 use super::fixture::{Draw, Form};
 
 /// Texels of the image, across and down.
 const SIDE: u32 = 16;
 
-const SHADER: &str = "
-@vertex
-fn corner(@builtin(vertex_index) number: u32, @location(0) word: u32) -> @builtin(position) vec4<f32> {
-    return vec4<f32>(f32(number & 1u), f32(word & 1u), 0.5, 1.0);
-}
-
-@fragment
-fn white() -> @location(0) vec4<f32> {
-    return vec4<f32>(1.0, 1.0, 1.0, 1.0);
-}
-";
+/// Compiled from `painter.wgsl` by `examples/shaders`.
+const SHADER: &[u8] = include_bytes!("painter.spv");
 
 pub(crate) struct Painter<'a> {
     device: &'a ash::Device,
@@ -130,11 +119,7 @@ fn render_pass(device: &ash::Device, view: vk::ImageView) -> (vk::RenderPass, vk
 }
 
 fn pipeline(device: &ash::Device, layout: vk::PipelineLayout, pass: vk::RenderPass) -> vk::Pipeline {
-    let module = naga::front::wgsl::parse_str(SHADER).unwrap();
-    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
-    let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    options.flags = spv::WriterFlags::empty();
-    let code = spv::write_vec(&module, &info, &options, None).unwrap();
+    let code = ash::util::read_spv(&mut std::io::Cursor::new(SHADER)).unwrap();
     let code = vk::ShaderModuleCreateInfo::default().code(&code);
     let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
     let stage =
