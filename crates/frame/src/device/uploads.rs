@@ -109,6 +109,11 @@ impl Uploads {
         self.info.idle_collects
     }
 
+    /// Bytes of a page, at most. Larger uploads would get memory of their own from the driver each time.
+    pub(crate) fn page_size(&self) -> u64 {
+        self.info.page_size
+    }
+
     /// Allocates bytes for a list, until the objects that it keeps are dropped. [`flush`](Self::flush) makes them
     /// visible.
     pub(crate) fn allocate(

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ash::vk;
+use sublet::upload::Upload;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use super::error::{check_multiple, check_range};
@@ -182,7 +183,9 @@ impl CommandList {
         Ok(())
     }
 
-    /// Writes bytes to a buffer at `offset`, through upload memory and one copy. Records nothing if `bytes` is empty.
+    /// Writes bytes to a buffer at `offset`, through upload memory. Records nothing if `bytes` is empty.
+    ///
+    /// Bytes that do not fit into a page of upload memory are divided over several, with one copy for each.
     ///
     /// # Errors
     /// See [`ListError`]; nothing was recorded.
@@ -194,16 +197,30 @@ impl CommandList {
         }
         let range = check_bytes(buffer, offset, len(bytes))?;
         self.keep_buffer(buffer)?;
+        let page = usize::try_from(self.core.uploads.page_size()).unwrap_or(usize::MAX).max(1);
+        let (first, others) = bytes.split_at(bytes.len().min(page));
+        let first = self.stage_bytes(first)?;
+        let others = others.chunks(page).map(|part| self.stage_bytes(part)).collect::<Result<Vec<_>, _>>()?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
+        self.flush()?;
+        let mut at = offset;
+        for piece in std::iter::once(first).chain(others) {
+            let regions = [piece.copy_to(at)];
+            at += piece.size;
+            let device = self.core.api.device();
+            // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the buffer. Usage and
+            // range were checked, and the pieces together have the size of the range.
+            unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
+        }
+        Ok(())
+    }
+
+    /// Writes bytes to upload memory.
+    fn stage_bytes(&mut self, bytes: &[u8]) -> Result<Upload, ListError> {
         let piece = self.allocate_upload(len(bytes), |alignments| alignments.copy)?;
         // SAFETY: the upload has this many bytes for this list alone.
         unsafe { bytes.as_ptr().copy_to_nonoverlapping(piece.ptr.as_ptr(), bytes.len()) };
-        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
-        self.flush()?;
-        let (device, regions) = (self.core.api.device(), [piece.copy_to(offset)]);
-        // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the buffer. Usage and range
-        // were checked.
-        unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
-        Ok(())
+        Ok(piece)
     }
 
     /// Copies at least one byte of a buffer back to the host.

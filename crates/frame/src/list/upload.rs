@@ -154,6 +154,52 @@ fn least_common_multiple(a: u64, power_of_two: u64) -> u64 {
     a / common * power_of_two
 }
 
+/// Appends `one` to `parts`, divided into rows of blocks so that each part has at most `bytes`. Data stays whole if the
+/// queue copies only whole subresources or several slices at once. A part of a single step of the granularity may be
+/// larger.
+fn divide<'a>(
+    one: &ImageData<'a>,
+    region: &CopyRegion,
+    granularity: vk::Extent3D,
+    bytes: u64,
+    parts: &mut Vec<ImageData<'a>>,
+) {
+    let is_whole = granularity.width == 0 || (granularity.depth > 1 && region.extent.depth > 1);
+    if is_whole || region.bytes() <= bytes {
+        parts.push(one.clone());
+        return;
+    }
+    let row_pitch = one.pitch.row.unwrap_or(region.row_bytes);
+    let slice_pitch = one.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
+    let block_height = region.layout.block_height;
+    let step = granularity.height.max(1);
+    let fit = u32::try_from(bytes / region.row_bytes).unwrap_or(u32::MAX);
+    let rows = (fit / step).max(1).saturating_mul(step).saturating_mul(block_height);
+    for slice in 0..region.slices {
+        let layer = one.layers.start + u32::try_from(slice / u64::from(region.extent.depth)).unwrap_or(0);
+        let z = i32::try_from(slice % u64::from(region.extent.depth)).unwrap_or(0);
+        let mut row = 0;
+        while row < region.extent.height {
+            let height = rows.min(region.extent.height - row);
+            // The bytes of all slices were checked.
+            let start = slice * slice_pitch + u64::from(row / block_height) * row_pitch;
+            parts.push(ImageData {
+                bytes: &one.bytes[usize::try_from(start).unwrap_or(usize::MAX)..],
+                pitch: Pitch { row: Some(row_pitch), slice: None },
+                layers: layer..layer + 1,
+                offset: vk::Offset3D {
+                    y: one.offset.y.saturating_add_unsigned(row),
+                    z: one.offset.z + z,
+                    ..one.offset
+                },
+                extent: Some(vk::Extent3D { height, depth: 1, ..region.extent }),
+                ..one.clone()
+            });
+            row += height;
+        }
+    }
+}
+
 /// Calls `f` with each row of the data, without the gaps between them.
 fn for_rows(data: &ImageData<'_>, region: &CopyRegion, mut f: impl FnMut(&[u8])) -> Result<(), ListError> {
     let row_pitch = data.pitch.row.unwrap_or(region.row_bytes);
@@ -188,6 +234,9 @@ impl CommandList {
     /// Uploads texels to an image: any mips, layers and rectangles, with or without gaps between rows, also of
     /// block-compressed formats. All data goes through upload memory with one copy after one barrier call. Depth and
     /// stencil require a graphics queue.
+    ///
+    /// Data that does not fit into a page of upload memory is divided over several by rows of blocks, with one copy for
+    /// each page. It gets memory of its own only if the queue copies nothing but whole subresources.
     ///
     /// The previous contents of completely written subresources are discarded.
     ///
@@ -226,7 +275,6 @@ impl CommandList {
         let limits = &self.core.allocator.physical_device_properties().limits;
         let copy_alignment = limits.optimal_buffer_copy_offset_alignment.max(4).next_power_of_two();
         let mut regions = Vec::with_capacity(data.len());
-        let mut total = 0_u64;
         for one in data {
             let part = (one.mip, one.layers.clone(), one.aspect);
             let region = CopyRegion::of(image, part, one.offset, one.extent)?;
@@ -237,18 +285,67 @@ impl CommandList {
             check_granularity(image.extent(one.mip), &region, granularity)?;
             // Check before anything is written.
             for_rows(one, &region, |_| ())?;
-            let start = total.next_multiple_of(region.alignment(copy_alignment));
-            total = start.saturating_add(region.bytes());
-            regions.push((start, region));
+            regions.push(region);
         }
-        let parts = regions.iter().map(|(_, region)| region.layers);
-        self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_DST, parts)?;
+        self.transfer_image(
+            image,
+            vk::ImageUsageFlags::TRANSFER_DST,
+            regions.iter().map(|region| region.layers),
+        )?;
         // The first offset is rounded up, so that all offsets have the alignment of their formats.
-        let most = regions.iter().map(|(_, region)| region.alignment(copy_alignment)).max().unwrap_or(4);
-        let size = total.saturating_add(most);
-        let piece = self.allocate_upload(size, |_| copy_alignment)?;
+        let most = regions.iter().map(|region| region.alignment(copy_alignment)).max().unwrap_or(4);
+        let page = self.core.uploads.page_size().saturating_sub(most).max(1);
+        let mut parts = Vec::with_capacity(data.len());
+        for (one, region) in data.iter().zip(&regions) {
+            divide(one, region, granularity, page, &mut parts);
+        }
+        let mut staged: Vec<(vk::Buffer, Vec<vk::BufferImageCopy>)> = Vec::with_capacity(1);
+        let mut rest = &parts[..];
+        while !rest.is_empty() {
+            let mut batch = Vec::with_capacity(rest.len());
+            let mut total = 0_u64;
+            for one in rest {
+                let region =
+                    CopyRegion::of(image, (one.mip, one.layers.clone(), one.aspect), one.offset, one.extent)?;
+                let start = total.next_multiple_of(region.alignment(copy_alignment));
+                let end = start.saturating_add(region.bytes());
+                if end > page && !batch.is_empty() {
+                    break;
+                }
+                total = end;
+                batch.push((start, region));
+            }
+            let (now, later) = rest.split_at(batch.len());
+            rest = later;
+            staged.push(self.stage_image(now, &batch, total, (copy_alignment, most))?);
+        }
+        self.declare(|recorder| {
+            declare(recorder, image, regions.iter().map(|region| (region.layers, region.usage())))
+        })?;
+        self.flush()?;
+        let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_DST_OPTIMAL);
+        for (buffer, copies) in staged {
+            // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the image, in this
+            // layout. Usage and regions were checked.
+            unsafe {
+                device.cmd_copy_buffer_to_image(self.pool.main, buffer, image.handle(), layout, &copies);
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes data to one piece of upload memory: each region at its start, `total` bytes in all. Returns the buffer
+    /// and the copies from it.
+    fn stage_image(
+        &mut self,
+        data: &[ImageData<'_>],
+        regions: &[(u64, CopyRegion)],
+        total: u64,
+        (copy_alignment, most): (u64, u64),
+    ) -> Result<(vk::Buffer, Vec<vk::BufferImageCopy>), ListError> {
+        let piece = self.allocate_upload(total.saturating_add(most), |_| copy_alignment)?;
         let base = piece.offset.next_multiple_of(most);
-        for (one, (start, region)) in data.iter().zip(&regions) {
+        for (one, (start, region)) in data.iter().zip(regions) {
             let mut at = base - piece.offset + start;
             for_rows(one, region, |row| {
                 let Ok(offset) = usize::try_from(at) else { return };
@@ -260,19 +357,7 @@ impl CommandList {
                 unsafe { row.as_ptr().copy_to_nonoverlapping(to.as_ptr(), row.len()) };
             })?;
         }
-        self.declare(|recorder| {
-            declare(recorder, image, regions.iter().map(|(_, region)| (region.layers, region.usage())))
-        })?;
-        self.flush()?;
-        let copies: Vec<vk::BufferImageCopy> =
-            regions.iter().map(|(start, region)| region.copy(base + start)).collect();
-        let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-        // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the image, in this layout.
-        // Usage and regions were checked.
-        unsafe {
-            device.cmd_copy_buffer_to_image(self.pool.main, piece.buffer, image.handle(), layout, &copies);
-        };
-        Ok(())
+        Ok((piece.buffer, regions.iter().map(|(start, region)| region.copy(base + start)).collect()))
     }
 
     /// Copies one aspect of a mip of some layers back to the host: tightly packed rows, layer by layer.

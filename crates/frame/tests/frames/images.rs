@@ -114,6 +114,70 @@ fn rows_with_gaps_and_rectangles() {
     fixture.finish();
 }
 
+/// Uploads that are larger than a page are divided over pages, which later frames use again. No frame but the first
+/// ones needs memory from the driver.
+#[test]
+fn large_uploads_reuse_the_pages() {
+    for (profile, format) in [
+        ("lavapipe", vk::Format::R8G8B8A8_UNORM),
+        // It has non-coherent memory.
+        ("qualcomm-adreno-620", vk::Format::R8G8_UNORM),
+        ("nvidia-h200", vk::Format::BC7_UNORM_BLOCK),
+    ] {
+        let layout = format_layout(format, COLOR).unwrap();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let buffer = fixture.buffer(5 << 20);
+        // Two layers of more than a page, with a height that no part divides.
+        let (size, layers) = ((1500, 1002), 2);
+        let image = fixture.image(&image_info(format, size, 1, layers));
+        let blocks = u64::from(layout.blocks(size.0, size.1).1);
+        let layer = layout.row_bytes(size.0) * blocks;
+        let (words, texels) = (bytes(1, 5 << 20), bytes(2, layer * u64::from(layers)));
+        let all = ImageData { layers: 0..layers, ..ImageData::new(0, 0, &texels) };
+        // Only the lower half of the second layer, from rows with 64 bytes between them.
+        let row = layout.row_bytes(size.0);
+        let above = u64::from(layout.blocks(1, 500).1);
+        let lower = bytes(3, (row + 64) * (blocks - above));
+        let part = ImageData {
+            pitch: Pitch { row: Some(row + 64), slice: None },
+            offset: vk::Offset3D { x: 0, y: 500, z: 0 },
+            ..ImageData::new(0, 1, &lower)
+        };
+        let mut made = Vec::new();
+        for _ in 0..6 {
+            let frames = fixture.frames();
+            frames.begin().unwrap();
+            let queue = frames.queue(0);
+            let mut list = frames.list(queue).unwrap();
+            list.upload(&buffer, 0, &words).unwrap();
+            list.upload_image(&image, std::slice::from_ref(&all)).unwrap();
+            list.upload_image(&image, std::slice::from_ref(&part)).unwrap();
+            let reads = (
+                list.read_buffer(&buffer, 0..5 << 20).unwrap(),
+                list.read_image(&image, 0, 0..layers, COLOR).unwrap(),
+            );
+            let ticket = frames.submit(queue, [list]).unwrap();
+            frames.end();
+            frames.wait(ticket).unwrap();
+            assert!(reads.0.bytes().unwrap() == words, "{profile}");
+            let mut expected = texels.clone();
+            let start = usize::try_from(layer + row * above).unwrap();
+            let rows = lower.chunks(usize::try_from(row + 64).unwrap());
+            for (to, from) in expected[start..].chunks_mut(usize::try_from(row).unwrap()).zip(rows) {
+                to.copy_from_slice(&from[..to.len()]);
+            }
+            assert!(reads.1.bytes().unwrap() == expected, "{profile}, {format:?}");
+            drop(reads);
+            made.push(fixture.gpu.calls("vkCreateBuffer"));
+        }
+        // Each read-back creates a buffer, and nothing else does.
+        let per_frame: Vec<_> = made.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(per_frame[1..], [2; 4], "{profile}: a page was created for an upload");
+        drop((buffer, image));
+        fixture.finish();
+    }
+}
+
 #[test]
 fn blits_make_mips() {
     for profile in PROFILES {
