@@ -45,7 +45,6 @@ mod names {
     pub(super) use crate::descriptor::*;
     pub(super) use crate::device::*;
     pub(super) use crate::error::*;
-    pub(super) use crate::metadata::*;
     pub(super) use crate::pool::*;
     pub(super) use crate::retire::*;
     pub(super) use crate::statistics::*;
@@ -54,6 +53,7 @@ mod names {
     pub(super) use crate::upload::*;
     pub(super) use crate::vector::*;
     pub(super) use crate::virtual_block::*;
+    pub(super) use sublet_engines::*;
 }
 #[cfg(doc)]
 use names::*;
