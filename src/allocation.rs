@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::blocks::{Live, MappedPointer, kind_of, usage_of};
+use crate::blocks::{AllocationKey, MappedPointer, kind_of, usage_of};
 use crate::error::ForeignHandle;
 use sublet_engines::cast::index;
 use sublet_engines::{Key, Tag};
@@ -166,8 +166,8 @@ impl Allocation {
     }
 
     #[inline]
-    pub(crate) fn live(&self) -> Live {
-        Live {
+    pub(crate) fn live(&self) -> AllocationKey {
+        AllocationKey {
             generation: self.generation,
             key: self.key,
             dedicated: self.has(allocation_flags::DEDICATED),

@@ -1,7 +1,7 @@
 //! One of the three engines, chosen when a block, a pool or a vector is created.
 
 use sublet_engines::{
-    Alignment, AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError,
+    Alignment, AllocateError, BadKey, Buddy, ChunkInfo, Freed, Key, Linear, Metadata, NotEmpty, RegionError,
     RegionId, Regions, Request, Sizes, Span, Tag, Tlsf, Usage,
 };
 
@@ -280,7 +280,7 @@ impl Engine {
 
     /// Visits the chunks of a region in their actual layout: see [`Tlsf::places`]. Visits nothing for a [`Linear`],
     /// which only allocates at the ends.
-    pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         match self {
             Self::Tlsf(tlsf) => tlsf.places(region, visit),
             Self::Other(Other::Buddy(buddy)) => buddy.walk(region, visit),
@@ -372,7 +372,7 @@ impl Metadata for Engine {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
-    type Chunk = Chunk;
+    type Chunk = ChunkInfo;
 
     fn add_region(&mut self, capacity: &u64) -> Result<RegionId, RegionError> {
         if let &mut Self::Other(Other::Unmade(max_region_capacity)) = self {
@@ -440,7 +440,7 @@ impl Metadata for Engine {
         each!(self, engine => engine.largest_free(), 0)
     }
 
-    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         each!(self, engine => engine.walk(region, visit), no_region(region));
     }
 

@@ -4,10 +4,10 @@
 //! | item | reason |
 //! |---|---|
 //! | [`RecordedCall`], [`Outcome`], `record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
-//! | [`Requirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and its own create-info, which are read late |
+//! | [`ResourceRequirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and its own create-info, which are read late |
 //! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, including the mapping |
-//! | [`OpenDefragmentation`], [`PlannedMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
-//! | [`Device`], `device` | the C interface destroys resources with the allocator's functions |
+//! | [`OpenDefragmentation`], [`PlannedAllocationMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
+//! | [`LiveDevice`], `device` | the C interface destroys resources with the allocator's functions |
 //! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and one part for each thread |
 //! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file justifies all integer conversions, including those of C's numbers |
@@ -22,10 +22,10 @@ use crate::create_info::AllocationCreateInfo;
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics, MoveError};
 use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 
-pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
+pub use crate::allocator::defragment::{OpenDefragmentation, PlannedAllocationMove};
 pub use crate::allocator::{CreateInside, Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::sync::{BriefMutex, CoreGuard, CoreMutex};
-pub use crate::device::{Device, Requirements};
+pub use crate::device::{LiveDevice, ResourceRequirements};
 pub use crate::virtual_block::handle::{virtual_allocation, virtual_handle};
 pub use sublet_engines::cast::{host_size, index, narrow, widen};
 
@@ -62,7 +62,7 @@ inside! {
         &self, resource: Resource, info: impl Fn() -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
     ) -> Result<Allocation, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);
-    fn device(&self) -> &Device;
+    fn device(&self) -> &LiveDevice;
     fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError>;
     fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError>;
     fn make_visible(&self, visibility: Visibility, ranges: &[(&Allocation, u64, u64)]) -> Result<(), MapError>;
@@ -72,15 +72,15 @@ inside! {
     fn open_defragmentation(
         &self, info: &DefragmentationInfo<'_>
     ) -> Result<OpenDefragmentation, BeginDefragmentationError>;
-    fn plan_moves(&self, open: &mut OpenDefragmentation, stop: &mut dyn FnMut() -> bool) -> Vec<PlannedMove>;
+    fn plan_moves(&self, open: &mut OpenDefragmentation, stop: &mut dyn FnMut() -> bool) -> Vec<PlannedAllocationMove>;
     fn end_pass(&self, open: &OpenDefragmentation);
     fn complete_move(
-        &self, open: &OpenDefragmentation, planned: &PlannedMove, allocation: &mut Allocation, users: u64
+        &self, open: &OpenDefragmentation, planned: &PlannedAllocationMove, allocation: &mut Allocation, users: u64
     ) -> Result<(), MoveError>;
-    fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove);
-    fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove);
+    fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove);
+    fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove);
     fn free_move(
-        &self, open: &OpenDefragmentation, planned: &PlannedMove, allocation: &Allocation, users: u64
+        &self, open: &OpenDefragmentation, planned: &PlannedAllocationMove, allocation: &Allocation, users: u64
     ) -> Result<(), MoveError>;
     fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics;
 }

@@ -110,7 +110,7 @@ fn public_item(line: &str) -> Option<(&'static str, &str)> {
         None => return None,
     };
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-    (&name[..end] != "Sealed").then_some((kind, &name[..end]))
+    (!name.starts_with("Sealed")).then_some((kind, &name[..end]))
 }
 
 /// Returns the type of an `impl` block without a trait.

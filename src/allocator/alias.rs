@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::Allocator;
 use crate::allocation::Allocation;
-use crate::device::{BufferOrImage, Requirements};
+use crate::device::{BufferOrImage, ResourceRequirements};
 use crate::error::{AliasError, CreateError};
 
 impl Allocator {
@@ -107,7 +107,7 @@ impl Allocator {
         allocation: &Allocation,
         offset: u64,
         handle: BufferOrImage,
-        requirements: &Requirements,
+        requirements: &ResourceRequirements,
     ) -> Result<(), CreateError> {
         let device = &self.inner.context.device;
         let bound = match check_alias(allocation, offset, requirements) {
@@ -126,8 +126,12 @@ impl Allocator {
 }
 
 /// Returns the resource's offset in the device memory, if the place meets its requirements.
-fn check_alias(allocation: &Allocation, offset: u64, requirements: &Requirements) -> Result<u64, AliasError> {
-    let &Requirements { size, alignment, memory_type_bits, requires_dedicated, .. } = requirements;
+fn check_alias(
+    allocation: &Allocation,
+    offset: u64,
+    requirements: &ResourceRequirements,
+) -> Result<u64, AliasError> {
+    let &ResourceRequirements { size, alignment, memory_type_bits, requires_dedicated, .. } = requirements;
     if requires_dedicated {
         return Err(AliasError::RequiresDedicated);
     }

@@ -8,7 +8,7 @@ use ash::vk;
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError, ResourceKind, allocation_flags};
 use crate::create_info::AllocationCreateInfo;
-use crate::device::{BufferOrImage, Requirements};
+use crate::device::{BufferOrImage, ResourceRequirements};
 use crate::error::{AllocatePagesError, AllocationError, ForeignHandle};
 
 impl Allocator {
@@ -39,7 +39,7 @@ impl Allocator {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(Resource::unknown(Requirements::from(requirements)), info, Location::caller())
+        self.allocate(Resource::unknown(ResourceRequirements::from(requirements)), info, Location::caller())
     }
 
     /// Allocates memory of a known resource kind, for a resource that the program creates and binds itself.
@@ -60,7 +60,11 @@ impl Allocator {
         kind: ResourceKind,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(Resource::of_kind(Requirements::from(requirements), kind), info, Location::caller())
+        self.allocate(
+            Resource::of_kind(ResourceRequirements::from(requirements), kind),
+            info,
+            Location::caller(),
+        )
     }
 
     /// Allocates memory for several requirements: all of it, or none.

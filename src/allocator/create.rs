@@ -10,7 +10,7 @@ use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements, find_in_chain};
+use crate::device::{BufferOrImage, MemoryAllocateNext, ResourceRequirements, find_in_chain};
 use crate::error::{AllocationError, CreateError};
 
 impl Allocator {
@@ -107,7 +107,7 @@ impl Allocator {
     pub(super) unsafe fn imagined_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
-    ) -> Result<(Requirements, vk::BufferUsageFlags2KHR), CreateError> {
+    ) -> Result<(ResourceRequirements, vk::BufferUsageFlags2KHR), CreateError> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.check_buffer(buffer_info) }?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
@@ -122,7 +122,7 @@ impl Allocator {
     pub(super) unsafe fn imagined_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
-    ) -> Result<Requirements, CreateError> {
+    ) -> Result<ResourceRequirements, CreateError> {
         check_image(image_info)?;
         // SAFETY: the caller's promise: `image_info` is valid for the device; it is not disjoint.
         unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)
@@ -177,7 +177,7 @@ impl Allocator {
     pub(super) unsafe fn bare_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
-    ) -> Result<(vk::Buffer, Requirements, vk::BufferUsageFlags2KHR), CreateError> {
+    ) -> Result<(vk::Buffer, ResourceRequirements, vk::BufferUsageFlags2KHR), CreateError> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.check_buffer(buffer_info) }?;
         let device = self.device();
@@ -280,7 +280,7 @@ impl Allocator {
     pub(super) unsafe fn bare_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
-    ) -> Result<(vk::Image, Requirements), CreateError> {
+    ) -> Result<(vk::Image, ResourceRequirements), CreateError> {
         check_image(image_info)?;
         let device = self.device();
         // SAFETY: the caller's promise: `image_info` is valid for the device.

@@ -9,7 +9,7 @@ use ash::vk;
 use super::Allocator;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::sync::Mutex;
-use crate::blocks::{BlockVector, Live};
+use crate::blocks::{AllocationKey, MemoryBlockVector};
 use crate::error::{CorruptionError, DamagedAllocation, MapError};
 use crate::pool::Pool;
 use sublet_engines::cast::host_size;
@@ -79,9 +79,9 @@ impl DebugSettings {
 
 /// An allocation whose margin is filled with the pattern.
 #[derive(Clone, Copy, Debug)]
-struct Guard {
+struct MarginGuard {
     vector: u32,
-    live: Live,
+    live: AllocationKey,
     memory: vk::DeviceMemory,
     memory_type: u32,
     offset: u64,
@@ -93,7 +93,7 @@ type GuardKey = (u32, u32, u8, u64);
 
 #[derive(Debug, Default)]
 struct Guards {
-    live: BTreeMap<GuardKey, Guard>,
+    live: BTreeMap<GuardKey, MarginGuard>,
     /// Damage found when an allocation was freed: the vector, its generation, and the report.
     freed: Vec<(u32, u32, DamagedAllocation)>,
 }
@@ -118,7 +118,7 @@ impl DebugState {
     }
 }
 
-fn guard_key(vector: u32, live: Live) -> GuardKey {
+fn guard_key(vector: u32, live: AllocationKey) -> GuardKey {
     (vector, live.generation, live.shard, live.key.0.get())
 }
 
@@ -186,7 +186,7 @@ impl Allocator {
     /// Checks the margins that `is_wanted` selects, and reports the earlier findings that `is_reported` selects.
     fn check_margins(
         &self,
-        is_wanted: impl Fn(&Guard) -> bool,
+        is_wanted: impl Fn(&MarginGuard) -> bool,
         is_reported: impl Fn(&(u32, u32, DamagedAllocation)) -> bool,
     ) -> Result<(), CorruptionError> {
         // Held throughout: freeing an allocation, pool or scope removes its guards first. So all checked allocations
@@ -208,7 +208,7 @@ impl Allocator {
     }
 
     /// The damage of a margin, if any.
-    fn damage_of(&self, guard: &Guard) -> Result<Option<DamagedAllocation>, MapError> {
+    fn damage_of(&self, guard: &MarginGuard) -> Result<Option<DamagedAllocation>, MapError> {
         let vector = self.vector_of_guard(guard)?;
         let wrong = self.with_margin(vector, guard, |margin| {
             margin.iter().zip(pattern()).position(|(&byte, expected)| byte != expected)
@@ -228,15 +228,15 @@ impl Allocator {
         }))
     }
 
-    fn vector_of_guard(&self, guard: &Guard) -> Result<&BlockVector, MapError> {
+    fn vector_of_guard(&self, guard: &MarginGuard) -> Result<&MemoryBlockVector, MapError> {
         self.inner.vector(guard.vector).ok_or(MapError::Foreign(crate::error::ForeignHandle::Allocation))
     }
 
     /// Maps the margin of a live allocation while `look` runs.
     fn with_margin<R>(
         &self,
-        vector: &BlockVector,
-        guard: &Guard,
+        vector: &MemoryBlockVector,
+        guard: &MarginGuard,
         look: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, MapError> {
         let margin = host_size(self.inner.debug.settings.margin).ok_or(MapError::NotMapped)?;
@@ -278,7 +278,7 @@ impl Allocator {
         if allocation.is_dedicated() || !self.has_guards(allocation.memory_type_index()) {
             return false;
         }
-        let guard = Guard {
+        let guard = MarginGuard {
             vector: allocation.vector,
             live: allocation.live(),
             memory: allocation.memory,

@@ -9,7 +9,7 @@ use super::route::Miss;
 use super::{Allocator, Resource};
 use crate::allocation::Allocation;
 use crate::create_info::AllocationCreateInfo;
-use crate::device::{MemoryAllocateNext, Requirements};
+use crate::device::{MemoryAllocateNext, ResourceRequirements};
 use crate::error::AllocationError;
 
 impl Allocator {
@@ -55,7 +55,7 @@ impl Allocator {
         info: &AllocationCreateInfo<'_>,
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
-        let resource = Resource::unknown(Requirements::from(requirements));
+        let resource = Resource::unknown(ResourceRequirements::from(requirements));
         self.make_up_for(resource, info, Miss::Dedicated(next), Location::caller())
     }
 }

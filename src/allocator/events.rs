@@ -4,12 +4,12 @@ use std::error::Error;
 use std::panic::Location;
 
 use super::request::{AllocationRequest, Resource};
-use super::route::Candidate;
+use super::route::PlacementCandidate;
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::error::AllocationError;
 
 /// The reason why the allocation must be dedicated.
-pub(super) fn why_it_must(candidate: &Candidate<'_>) -> &'static str {
+pub(super) fn why_it_must(candidate: &PlacementCandidate<'_>) -> &'static str {
     let AllocationRequest { resource, info, .. } = *candidate.asked;
     if candidate.asked.next.is_some() {
         "chain"
@@ -23,13 +23,13 @@ pub(super) fn why_it_must(candidate: &Candidate<'_>) -> &'static str {
 }
 
 /// The reason why dedicated memory is preferable.
-pub(super) fn why_it_should(candidate: &Candidate<'_>) -> &'static str {
+pub(super) fn why_it_should(candidate: &PlacementCandidate<'_>) -> &'static str {
     if candidate.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
 }
 
 /// Emits that an allocation will be dedicated.
 #[cold]
-pub(super) fn dedicated(candidate: &Candidate<'_>, reason: &str) {
+pub(super) fn dedicated(candidate: &PlacementCandidate<'_>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
         size = candidate.dedicated_size(), memory_type = candidate.facts.config.memory_type,
@@ -41,7 +41,11 @@ pub(super) fn dedicated(candidate: &Candidate<'_>, reason: &str) {
 
 /// Emits that dedicated memory was preferable but not used.
 #[cold]
-pub(super) fn dedicated_declined(candidate: &Candidate<'_>, reason: &str, error: Option<&AllocationError>) {
+pub(super) fn dedicated_declined(
+    candidate: &PlacementCandidate<'_>,
+    reason: &str,
+    error: Option<&AllocationError>,
+) {
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
         size = candidate.dedicated_size(), memory_type = candidate.facts.config.memory_type,

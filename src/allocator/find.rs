@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::{Allocator, Resource};
 use crate::create_info::AllocationCreateInfo;
-use crate::device::Requirements;
+use crate::device::ResourceRequirements;
 use crate::error::FindMemoryTypeError;
 
 impl Allocator {
@@ -27,7 +27,7 @@ impl Allocator {
         memory_type_bits: u32,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<u32, FindMemoryTypeError> {
-        let requirements = Requirements { memory_type_bits, ..Requirements::default() };
+        let requirements = ResourceRequirements { memory_type_bits, ..ResourceRequirements::default() };
         self.find_for(&Resource::unknown(requirements), info)
     }
 

@@ -4,19 +4,19 @@
 use ash::vk;
 
 use super::request::AllocationRequest;
-use super::route::{Candidate, CandidateVisitor};
+use super::route::{CandidateVisitor, PlacementCandidate};
 use super::{Allocator, Resource};
 use crate::create_info::AllocationCreateInfo;
-use crate::device::Requirements;
+use crate::device::ResourceRequirements;
 use crate::error::{AllocationError, CreateError};
 use crate::statistics::{Fit, FitPlace};
 
 /// A visitor that reports candidate placements without allocating.
-struct Look;
+struct FitVisitor;
 
-impl Look {
-    fn fit(candidate: &Candidate<'_>, place: FitPlace) -> Fit {
-        let Candidate { allocator, facts, vector, .. } = *candidate;
+impl FitVisitor {
+    fn fit(candidate: &PlacementCandidate<'_>, place: FitPlace) -> Fit {
+        let PlacementCandidate { allocator, facts, vector, .. } = *candidate;
         let context = &allocator.inner.context;
         let heap_index = context.heap_of(facts.config.memory_type);
         let level = context.budgets.level(heap_index);
@@ -34,11 +34,11 @@ impl Look {
     }
 }
 
-impl CandidateVisitor for Look {
+impl CandidateVisitor for FitVisitor {
     type Answer = Fit;
     const ALLOCATES: bool = false;
 
-    fn shared(&self, candidate: &Candidate<'_>) -> Result<Fit, AllocationError> {
+    fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Fit, AllocationError> {
         let place = match candidate.vector.foresee(&candidate.allocator.inner.context, &candidate.request)? {
             0 => FitPlace::Block,
             size => FitPlace::NewBlock { size },
@@ -47,7 +47,7 @@ impl CandidateVisitor for Look {
     }
 
     // The caller has checked the limit on blocks.
-    fn dedicated(&self, candidate: &Candidate<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
+    fn dedicated(&self, candidate: &PlacementCandidate<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &candidate.allocator.inner.context;
         let size = candidate.dedicated_size();
         context.budgets.check(
@@ -61,7 +61,7 @@ impl CandidateVisitor for Look {
 
 impl Allocator {
     fn look(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Result<Fit, AllocationError> {
-        self.find_place(&Look, &AllocationRequest::checked(resource, info)?)
+        self.find_place(&FitVisitor, &AllocationRequest::checked(resource, info)?)
     }
 
     /// Reports where an allocation would go: the memory type and heap, whether a block has room, the bytes to allocate
@@ -96,7 +96,7 @@ impl Allocator {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Fit, AllocationError> {
-        self.look(&Resource::unknown(Requirements::from(requirements)), info)
+        self.look(&Resource::unknown(ResourceRequirements::from(requirements)), info)
     }
 
     /// [`Self::would_fit`] for a buffer of `buffer_info`. With maintenance4 this queries the driver for the

@@ -8,12 +8,12 @@ use ash::vk;
 use super::debug::DebugState;
 use super::recording::Recording;
 use super::route::Bookkeeping;
-use super::{API_VERSION_1_4, Allocator, AllocatorCreateInfo, Inner, PoolNumbers};
+use super::{API_VERSION_1_4, Allocator, AllocatorCreateInfo, AllocatorInner, PoolNumbers};
 use crate::allocation::Leak;
 use crate::base::sync::Mutex;
 use crate::blocks::{Budgets, DeviceContext};
 use crate::create_info::AllocatorCreateFlags;
-use crate::device::{Device, DeviceSettings};
+use crate::device::{DeviceSettings, LiveDevice};
 use crate::error::CreateAllocatorError;
 use crate::memory_type::{self, MemoryTypeTable};
 use sublet_engines::AppendTable;
@@ -63,7 +63,7 @@ impl Allocator {
         // SAFETY: the caller's promises 1 to 3.
         let mut device = unsafe {
             let settings = settings(info, info.api_version);
-            Device::new(&info.functions, info.instance, info.physical_device, info.device, settings)
+            LiveDevice::new(&info.functions, info.instance, info.physical_device, info.device, settings)
         }?;
         // An instance may be newer than the device: a version counts only if both support it.
         device.settings = settings(info, info.api_version.min(device.properties.api_version));
@@ -100,7 +100,7 @@ impl Allocator {
         let allowed_types = memory_type::global_mask(&context.device.memory, info.flags);
         let device_type = context.device.properties.device_type;
         let core_version = info.api_version.min(context.device.properties.api_version);
-        let mut inner = Box::new(Inner {
+        let mut inner = Box::new(AllocatorInner {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             types: MemoryTypeTable::new(&context.device.memory, device_type, allowed_types),
             allowed_types,

@@ -199,7 +199,7 @@ pub(super) fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Re
 }
 
 /// A part of an allocation: an offset and a size.
-type Part<'a> = (&'a Allocation, u64, u64);
+type AllocationPart<'a> = (&'a Allocation, u64, u64);
 
 /// Up to this many ranges are flushed without a heap allocation.
 const FEW: usize = 16;
@@ -397,7 +397,7 @@ impl Allocator {
     fn make_one_visible(
         &self,
         visibility: Visibility,
-        (allocation, offset, size): Part<'_>,
+        (allocation, offset, size): AllocationPart<'_>,
         is_held: bool,
     ) -> Result<(), MapError> {
         match self.flushed_size(allocation, offset, size)? {
@@ -408,7 +408,12 @@ impl Allocator {
 
     /// The driver call of `make_one_visible`. Not inlined, so that coherent memory does not pay for it.
     #[inline(never)]
-    fn call_for_one(&self, visibility: Visibility, part: Part<'_>, is_held: bool) -> Result<(), MapError> {
+    fn call_for_one(
+        &self,
+        visibility: Visibility,
+        part: AllocationPart<'_>,
+        is_held: bool,
+    ) -> Result<(), MapError> {
         let (range, is_pinned) = self.rounded_range(part, is_held, &mut None)?;
         let answer = self.call(visibility, &[range]);
         if is_pinned {
@@ -418,7 +423,7 @@ impl Allocator {
     }
 
     /// Flushes or invalidates many ranges, without recording.
-    fn make_all_visible(&self, visibility: Visibility, parts: &[Part<'_>]) -> Result<(), MapError> {
+    fn make_all_visible(&self, visibility: Visibility, parts: &[AllocationPart<'_>]) -> Result<(), MapError> {
         let mut few = [vk::MappedMemoryRange::default(); FEW];
         let mut many = Vec::new();
         let rounded = if parts.len() <= FEW {
@@ -495,7 +500,7 @@ impl Allocator {
     #[inline(always)]
     fn rounded_range(
         &self,
-        (allocation, offset, size): Part<'_>,
+        (allocation, offset, size): AllocationPart<'_>,
         is_held: bool,
         checked: &mut Option<(u32, u32)>,
     ) -> Result<(vk::MappedMemoryRange<'static>, bool), MapError> {
@@ -541,7 +546,7 @@ impl Allocator {
     }
 
     /// Undoes the pin of [`Self::rounded_range`].
-    fn unpin(&self, (allocation, ..): Part<'_>) {
+    fn unpin(&self, (allocation, ..): AllocationPart<'_>) {
         // Fails only if the pool was destroyed meanwhile; then the mapping is gone too.
         let _ = self.uncount_mapping(allocation);
     }

@@ -2,7 +2,7 @@
 
 use super::Allocator;
 use crate::allocation::{AllocationId, ResourceKind};
-use crate::blocks::{Annotation, BlockVector, Visited};
+use crate::blocks::{Annotation, MemoryBlockVector, Visited};
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
 use crate::statistics::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
@@ -65,7 +65,7 @@ impl Allocator {
     }
 
     /// Returns `None` if the vector is not in use.
-    fn vector_map(&self, number: u32, vector: &BlockVector) -> Option<VectorMap> {
+    fn vector_map(&self, number: u32, vector: &MemoryBlockVector) -> Option<VectorMap> {
         let mut map = None;
         let mut generation_now = 0;
         vector.visit(&mut |visited| {

@@ -39,7 +39,7 @@ use ash::vk;
 
 use crate::allocation::{Allocation, AllocationInfo, Leak};
 use crate::base::sync::Mutex;
-use crate::blocks::{BlockVector, DeviceContext};
+use crate::blocks::{DeviceContext, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use crate::memory_type::MemoryTypeTable;
 use sublet_engines::AppendTable;
@@ -74,7 +74,7 @@ struct PoolNumbers {
     next: u32,
 }
 
-struct Inner {
+struct AllocatorInner {
     id: u32,
     context: DeviceContext,
     types: MemoryTypeTable,
@@ -86,7 +86,7 @@ struct Inner {
     /// By memory type.
     defaults: Box<[DefaultVector]>,
     /// The vectors of pools, numbered after the default ones.
-    pool_vectors: AppendTable<BlockVector>,
+    pool_vectors: AppendTable<MemoryBlockVector>,
     pools: Mutex<PoolNumbers>,
     /// Serializes relief: freeing empty blocks for lack of memory. Held over driver calls.
     relief: Mutex<()>,
@@ -125,7 +125,7 @@ struct Inner {
 #[doc(alias = "DeviceAllocator")]
 #[doc(alias = "VulkanAllocator")]
 pub struct Allocator {
-    inner: Box<Inner>,
+    inner: Box<AllocatorInner>,
 }
 
 impl Allocator {
@@ -192,11 +192,11 @@ impl Allocator {
     /// # Panics
     /// Panics with the violated invariant.
     pub fn validate(&self) {
-        self.inner.vectors().for_each(BlockVector::validate);
+        self.inner.vectors().for_each(MemoryBlockVector::validate);
     }
 
     /// The vector of a live allocation. Fails if its pool or scope is gone.
-    fn live_vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
+    fn live_vector_of(&self, allocation: &Allocation) -> Result<&MemoryBlockVector, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         vector.memory_size(allocation.live())?;
         Ok(vector)
@@ -204,7 +204,7 @@ impl Allocator {
 
     /// The vector of an allocation.
     #[inline]
-    fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
+    fn vector_of(&self, allocation: &Allocation) -> Result<&MemoryBlockVector, ForeignHandle> {
         if allocation.allocator != self.inner.id {
             return Err(ForeignHandle::Allocation);
         }
@@ -212,7 +212,7 @@ impl Allocator {
     }
 }
 
-impl Inner {
+impl AllocatorInner {
     /// Frees everything and returns the leaks. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
         self.finish_recording();
@@ -224,7 +224,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for AllocatorInner {
     fn drop(&mut self) {
         self.shut_down();
     }

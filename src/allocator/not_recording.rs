@@ -1,7 +1,7 @@
 //! Replaces `recording` in builds without the feature `trace`: records nothing.
 
 use super::recorded_call::RecordedCall;
-use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
+use super::{Allocator, AllocatorCreateInfo, AllocatorInner, Resource};
 use crate::allocation::Allocation;
 use crate::create_info::AllocationCreateInfo;
 use crate::error::AllocationError;
@@ -17,7 +17,7 @@ impl Recording {
     }
 }
 
-impl Inner {
+impl AllocatorInner {
     pub(super) fn finish_recording(&self) {
         let Recording = self.recording;
     }

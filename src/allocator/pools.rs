@@ -2,15 +2,15 @@
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use super::recorded_call::RecordedCall;
-use super::relief::Need;
-use super::{Allocator, Inner};
+use super::relief::ReliefNeed;
+use super::{Allocator, AllocatorInner};
 use crate::allocation::{Leak, ResourceKind};
-use crate::blocks::{BlockVector, Visited};
+use crate::blocks::{MemoryBlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
 use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
 use sublet_engines::Alignment;
-use sublet_engines::Chunk;
+use sublet_engines::ChunkInfo;
 use sublet_engines::cast::{index, narrow};
 
 /// Engines can count the units of a block up to this size.
@@ -70,9 +70,9 @@ impl Allocator {
                 }
             }
         };
-        let vector = inner.pool_vectors.get_or_make(number, |_| BlockVector::unused());
+        let vector = inner.pool_vectors.get_or_make(number, |_| MemoryBlockVector::unused());
         let activated = vector.ok_or(CreatePoolError::TooMany).and_then(|vector| {
-            let need = Need {
+            let need = ReliefNeed {
                 memory_type: config.memory_type,
                 bytes: config.block_size.saturating_mul(config.min_blocks.into()),
                 count: config.min_blocks,
@@ -146,12 +146,12 @@ impl Allocator {
         self.pool_vector(pool).is_ok_and(|vector| vector.is_in_use(pool.generation))
     }
 
-    pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector, ForeignHandle> {
+    pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&MemoryBlockVector, ForeignHandle> {
         self.inner.vector(self.pool_facts(pool)?.vector).ok_or(ForeignHandle::Pool)
     }
 }
 
-impl Inner {
+impl AllocatorInner {
     /// Validates a create-info and derives the vector's configuration.
     pub(super) fn new_pool_facts(&self, info: &PoolCreateInfo<'_>) -> Result<VectorFacts, CreatePoolError> {
         // If two fields are invalid, reports the same one as VMA.
@@ -213,7 +213,7 @@ impl Inner {
     }
 
     /// Deactivates a vector and returns the allocations that were still live in it.
-    pub(super) fn deactivate(&self, number: u32, vector: &BlockVector) -> Vec<Leak> {
+    pub(super) fn deactivate(&self, number: u32, vector: &MemoryBlockVector) -> Vec<Leak> {
         if vector.totals().allocation_count == 0 {
             vector.retire(&self.context);
             return Vec::new();
@@ -227,7 +227,9 @@ impl Inner {
         vector.deactivate(&self.context, &mut |visited| {
             let (annotation, size, offset, tag, dedicated) = match visited {
                 Visited::Chunk {
-                    chunk: Chunk { offset, size, used: Some((_, tag)) }, annotation, ..
+                    chunk: ChunkInfo { offset, size, used: Some((_, tag)) },
+                    annotation,
+                    ..
                 } => (annotation, size, offset, tag, false),
                 Visited::Dedicated { size, tag, annotation, .. } => (Some(annotation), size, 0, tag, true),
                 _ => return,

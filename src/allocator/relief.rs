@@ -5,13 +5,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Inner;
+use super::AllocatorInner;
 use crate::blocks::{Emptied, ReturnedBlock};
 use crate::error::MemoryError;
 
 /// The minimum that an attempt needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
+pub(super) struct ReliefNeed {
     pub(super) memory_type: u32,
     /// Bytes needed in total.
     pub(super) bytes: u64,
@@ -27,13 +27,13 @@ struct Empty {
     empty: Emptied,
 }
 
-impl Inner {
+impl AllocatorInner {
     /// Runs an attempt. If it fails for lack of device memory, frees empty blocks and runs it once more.
     ///
     /// `why` returns the memory error of a failed attempt, if that was the cause. Frees nothing if that cannot help.
     pub(super) fn with_relief<R, E>(
         &self,
-        need: Need,
+        need: ReliefNeed,
         attempt: impl Fn() -> Result<R, E>,
         why: impl Fn(&E) -> Option<MemoryError>,
     ) -> Result<R, E> {
@@ -47,7 +47,7 @@ impl Inner {
 
     /// Frees empty blocks, if that may help. Returns true if any thread has done so since `seen` reliefs.
     #[cold]
-    fn relieve(&self, need: Need, error: MemoryError, seen: u32) -> bool {
+    fn relieve(&self, need: ReliefNeed, error: MemoryError, seen: u32) -> bool {
         if matches!(error, MemoryError::HeapTooSmall { .. }) || !error.is_shortage() {
             return false;
         }
@@ -90,7 +90,7 @@ impl Inner {
 
     /// Frees the empty blocks of the heap. If the number of allocations is exhausted and that is not enough, frees all
     /// empty blocks. Frees nothing if even that would not be enough.
-    fn give_empty_back(&self, need: Need, error: MemoryError) -> Vec<(u32, ReturnedBlock)> {
+    fn give_empty_back(&self, need: ReliefNeed, error: MemoryError) -> Vec<(u32, ReturnedBlock)> {
         let heap = self.context.heap_of(need.memory_type);
         let mut empty = self.gather_empty(|it| it == heap);
         if !self.would_do(need, error, &empty) && matches!(error, MemoryError::TooManyAllocations { .. }) {
@@ -115,12 +115,12 @@ impl Inner {
     }
 
     /// Returns true if every known limit would allow the need once `empty` is freed.
-    fn would_do(&self, need: Need, error: MemoryError, empty: &[Empty]) -> bool {
+    fn would_do(&self, need: ReliefNeed, error: MemoryError, empty: &[Empty]) -> bool {
         let heap = self.context.heap_of(need.memory_type);
         let bytes = empty.iter().filter(|it| it.heap == heap).map(|it| it.empty.bytes).sum();
         let count = empty.iter().map(|it| it.empty.blocks).sum();
         let is_full = matches!(error, MemoryError::Driver { .. });
-        let Need { bytes: needed, count: needed_count, within_budget, .. } = need;
+        let ReliefNeed { bytes: needed, count: needed_count, within_budget, .. } = need;
         let needed = (needed, needed_count);
         count > 0 && self.context.budgets.would_allow(heap, needed, (bytes, count), within_budget, is_full)
     }

@@ -7,7 +7,7 @@ use ash::vk;
 use crate::allocation::{ResourceKind, allocation_flags};
 use crate::blocks::{VectorRequest, needs_whole_pages, tag_of, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
+use crate::device::{BufferOrImage, MemoryAllocateNext, ResourceRequirements};
 use crate::error::{AllocationError, Contradiction};
 use crate::memory_type;
 use crate::pool::VectorFacts;
@@ -18,7 +18,7 @@ use sublet_engines::{Strategy, Tag};
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Resource {
-    pub(super) requirements: Requirements,
+    pub(super) requirements: ResourceRequirements,
     /// True if the device does more with it than copy; `None` if unknown.
     pub(super) device_access: Option<bool>,
     /// True if dedicated memory needs a device address.
@@ -30,12 +30,12 @@ pub struct Resource {
 
 impl Resource {
     /// A resource with known requirements only.
-    pub fn unknown(requirements: Requirements) -> Self {
+    pub fn unknown(requirements: ResourceRequirements) -> Self {
         Self::of_kind(requirements, ResourceKind::Unknown)
     }
 
     /// A resource with known requirements and kind.
-    pub(crate) fn of_kind(requirements: Requirements, kind: ResourceKind) -> Self {
+    pub(crate) fn of_kind(requirements: ResourceRequirements, kind: ResourceKind) -> Self {
         Self {
             requirements,
             device_access: None,
@@ -48,7 +48,7 @@ impl Resource {
     /// A resource from a recording.
     #[cfg(feature = "trace")]
     pub(crate) fn recorded(
-        requirements: Requirements,
+        requirements: ResourceRequirements,
         kind: ResourceKind,
         usage: u32,
         device_access: Option<bool>,
@@ -61,14 +61,14 @@ impl Resource {
         ResourceKind::of(self.tag)
     }
 
-    pub(crate) fn requirements(&self) -> Requirements {
+    pub(crate) fn requirements(&self) -> ResourceRequirements {
         self.requirements
     }
 
     /// A buffer, null if it does not exist yet. `usage` is `None` if unknown.
     #[inline(always)]
     pub(crate) fn buffer(
-        requirements: Requirements,
+        requirements: ResourceRequirements,
         buffer: vk::Buffer,
         usage: Option<vk::BufferUsageFlags2KHR>,
     ) -> Self {
@@ -87,7 +87,7 @@ impl Resource {
     /// An image, null if it does not exist yet. Usage and tiling are `None` if unknown.
     #[inline(always)]
     pub(crate) fn image(
-        requirements: Requirements,
+        requirements: ResourceRequirements,
         image: vk::Image,
         tiled: Option<(vk::ImageUsageFlags, vk::ImageTiling)>,
     ) -> Self {
@@ -263,7 +263,7 @@ mod tests {
             (vk::ImageTiling::LINEAR, ResourceKind::ImageLinear, false),
         ] {
             let tiled = Some((vk::ImageUsageFlags::SAMPLED, tiling));
-            let resource = Resource::image(Requirements::default(), vk::Image::null(), tiled);
+            let resource = Resource::image(ResourceRequirements::default(), vk::Image::null(), tiled);
             assert_eq!((resource.kind(), needs_whole_pages(resource.tag)), (kind, whole_pages));
         }
     }

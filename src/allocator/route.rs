@@ -5,13 +5,13 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::events;
-use super::relief::Need;
+use super::relief::ReliefNeed;
 use super::request::{AllocationRequest, FOUND_SLOWLY, ORDINARY, Resource, check_flags, flags_of};
 use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
-use crate::blocks::{BlockVector, Grant, VectorRequest};
+use crate::blocks::{Grant, MemoryBlockVector, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
-use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
+use crate::device::{DriverAllocation, MemoryAllocateNext, ResourceRequirements};
 use crate::engine::Algorithm;
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::Wish;
@@ -20,19 +20,19 @@ use sublet_engines::Alignment;
 use sublet_engines::cast::{byte, index};
 
 /// The vector that serves most requests.
-type Usual<'a> = (&'a VectorFacts, &'a BlockVector);
+type Usual<'a> = (&'a VectorFacts, &'a MemoryBlockVector);
 
 /// A candidate placement of an allocation.
-pub(super) struct Candidate<'a> {
+pub(super) struct PlacementCandidate<'a> {
     pub(super) allocator: &'a Allocator,
     pub(super) asked: &'a AllocationRequest<'a>,
     pub(super) facts: &'a VectorFacts,
-    pub(super) vector: &'a BlockVector,
+    pub(super) vector: &'a MemoryBlockVector,
     /// The request to the vector, debug margins included.
     pub(super) request: VectorRequest,
 }
 
-impl Candidate<'_> {
+impl PlacementCandidate<'_> {
     /// Bytes of dedicated memory.
     pub(super) fn dedicated_size(&self) -> u64 {
         self.asked.resource.requirements.size
@@ -46,11 +46,15 @@ pub(super) trait CandidateVisitor {
     const ALLOCATES: bool;
 
     /// Visits a placement in a block.
-    fn shared(&self, candidate: &Candidate<'_>) -> Result<Self::Answer, AllocationError>;
+    fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Self::Answer, AllocationError>;
 
     /// Visits dedicated memory. `by_name` means that the caller asked for it. Otherwise it counts as a block of a
     /// limited pool.
-    fn dedicated(&self, candidate: &Candidate<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
+    fn dedicated(
+        &self,
+        candidate: &PlacementCandidate<'_>,
+        by_name: bool,
+    ) -> Result<Self::Answer, AllocationError>;
 }
 
 /// The visitor that allocates.
@@ -60,16 +64,20 @@ impl CandidateVisitor for AllocateVisitor {
     type Answer = Allocation;
     const ALLOCATES: bool = true;
 
-    fn shared(&self, candidate: &Candidate<'_>) -> Result<Allocation, AllocationError> {
-        let Candidate { allocator, asked, facts, vector, ref request } = *candidate;
+    fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Allocation, AllocationError> {
+        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
         let tried = asked.tried == Some(facts.vector);
         let grant = vector.allocate(&allocator.inner.context, request, tried)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, 0))
     }
 
     #[cold]
-    fn dedicated(&self, candidate: &Candidate<'_>, by_name: bool) -> Result<Allocation, AllocationError> {
-        let Candidate { allocator, asked, facts, vector, ref request } = *candidate;
+    fn dedicated(
+        &self,
+        candidate: &PlacementCandidate<'_>,
+        by_name: bool,
+    ) -> Result<Allocation, AllocationError> {
+        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
         let AllocationRequest { resource, info, .. } = *asked;
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
         let what = DriverAllocation {
@@ -344,7 +352,7 @@ impl Allocator {
         info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
     ) -> Option<Usual<'a>> {
-        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
+        let ResourceRequirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
@@ -481,7 +489,7 @@ impl Allocator {
     }
 
     /// The vector of a pool of this allocator.
-    pub(super) fn vector_at(&self, facts: &VectorFacts) -> &BlockVector {
+    pub(super) fn vector_at(&self, facts: &VectorFacts) -> &MemoryBlockVector {
         self.inner.vector(facts.vector).expect("P1: a pool has a vector for as long as it lives")
     }
 
@@ -493,14 +501,14 @@ impl Allocator {
         way: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector,
+        vector: &MemoryBlockVector,
     ) -> Result<W::Answer, AllocationError> {
         let size = asked.resource.requirements.size;
         let attempt = || self.attempt_in(way, asked, facts, vector).map_err(|error| error.asked_for(size));
         if !W::ALLOCATES {
             return attempt();
         }
-        let need = Need {
+        let need = ReliefNeed {
             memory_type: facts.config.memory_type,
             bytes: if facts.config.fixed_block_size {
                 facts.config.block_size
@@ -523,7 +531,7 @@ impl Allocator {
         way: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector,
+        vector: &MemoryBlockVector,
     ) -> Result<W::Answer, AllocationError> {
         let AllocationRequest { resource, info, .. } = *asked;
         let requirements = &resource.requirements;
@@ -537,7 +545,7 @@ impl Allocator {
         }
         let mut request = asked.of_vector(facts);
         request.size = request.size.saturating_add(self.margin());
-        let candidate = &Candidate { allocator: self, asked, facts, vector, request };
+        let candidate = &PlacementCandidate { allocator: self, asked, facts, vector, request };
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
             if never_allocate {
@@ -606,7 +614,7 @@ impl Allocator {
         &self,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector,
+        vector: &MemoryBlockVector,
         grant: Grant,
         request: &VectorRequest,
         flags: u8,

@@ -7,7 +7,7 @@ use super::Allocator;
 use super::pools::MAX_BLOCK_SIZE;
 use super::request::AllocationRequest;
 use super::route::CandidateVisitor;
-use crate::blocks::BlockVector;
+use crate::blocks::MemoryBlockVector;
 use crate::create_info::PoolCreateInfo;
 use crate::error::{AllocationError, CreatePoolError, ForeignHandle, MemoryError};
 use crate::pool::{FreeScopeError, Pool, Scope, ScopeCreateInfo};
@@ -138,7 +138,7 @@ impl Allocator {
         let facts = inner
             .new_pool_facts(&self.scope_pool_info(scope, memory_type))
             .expect("P2: what was checked when the scope was made is right for its pools");
-        let vector = BlockVector::unused();
+        let vector = MemoryBlockVector::unused();
         vector.activate(&inner.context, facts.config, None)?;
         self.place_in(way, asked, &facts, &vector)
     }

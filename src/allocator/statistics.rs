@@ -2,8 +2,8 @@
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;
-use crate::blocks::{BlockVector, Totals, Visited, emit_all_levels};
-use crate::device::Device;
+use crate::blocks::{MemoryBlockVector, VectorTotals, Visited, emit_all_levels};
+use crate::device::LiveDevice;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
 use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
@@ -29,8 +29,8 @@ pub struct HeapBudget {
     pub budget: u64,
 }
 
-impl From<Totals> for Statistics {
-    fn from(totals: Totals) -> Self {
+impl From<VectorTotals> for Statistics {
+    fn from(totals: VectorTotals) -> Self {
         Self {
             block_count: totals.block_count,
             block_bytes: totals.block_bytes,
@@ -41,7 +41,7 @@ impl From<Totals> for Statistics {
 }
 
 impl Allocator {
-    pub(crate) fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &LiveDevice {
         &self.inner.context.device
     }
 
@@ -219,13 +219,13 @@ impl Allocator {
 }
 
 /// Sums over a vector, and its memory type; `None` if it is not in use.
-fn measure(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
+fn measure(vector: &MemoryBlockVector) -> Option<(u32, DetailedStatistics)> {
     let Some((memory_type, totals, sizes)) = vector.measure() else { return walk(vector) };
     Some((memory_type, DetailedStatistics::from_sizes(totals.into(), sizes)))
 }
 
 /// [`measure`] for a vector with shards, chunk by chunk.
-fn walk(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
+fn walk(vector: &MemoryBlockVector) -> Option<(u32, DetailedStatistics)> {
     let mut memory_type = None;
     let mut all = DetailedStatistics::default();
     vector.visit(&mut |visited| match visited {

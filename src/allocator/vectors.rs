@@ -1,9 +1,9 @@
 //! The vectors of an allocator: one for each memory type, then those of the pools.
 
 use super::pools::MAX_BLOCK_SIZE;
-use super::{AllocatorCreateInfo, Inner};
+use super::{AllocatorCreateInfo, AllocatorInner};
 use crate::allocation::allocation_flags;
-use crate::blocks::BlockVector;
+use crate::blocks::MemoryBlockVector;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
 use crate::engine::Algorithm;
@@ -21,9 +21,9 @@ const BLOCK_SIZE_STEP: u64 = 32;
 /// The vector of a memory type.
 pub(super) struct DefaultVector {
     pub(super) facts: VectorFacts,
-    pub(super) vector: BlockVector,
+    pub(super) vector: MemoryBlockVector,
 }
-impl Inner {
+impl AllocatorInner {
     /// Activates one vector for each memory type.
     pub(super) fn activate_defaults(&mut self, info: &AllocatorCreateInfo<'_>) {
         let large = match info.preferred_large_heap_block_size {
@@ -57,7 +57,7 @@ impl Inner {
                 largest_shared: if info.debug.is_special() { 0 } else { block_size / 2 },
                 host: self.host_flags(memory_type),
             };
-            DefaultVector { facts, vector: BlockVector::unused() }
+            DefaultVector { facts, vector: MemoryBlockVector::unused() }
         };
         self.defaults = (0..narrow(self.context.device.memory_types().len())).map(default).collect();
         // Activated in place, because the active state is large.
@@ -69,7 +69,7 @@ impl Inner {
 
     /// The vector with that number.
     #[inline]
-    pub(super) fn vector(&self, number: u32) -> Option<&BlockVector> {
+    pub(super) fn vector(&self, number: u32) -> Option<&MemoryBlockVector> {
         match self.defaults.get(index(number)) {
             Some(default) => Some(&default.vector),
             None => self.pool_vectors.get(self.pool_number(number)),
@@ -83,12 +83,12 @@ impl Inner {
     }
 
     /// All vectors: first one for each memory type, then the pools.
-    pub(super) fn vectors(&self) -> impl Iterator<Item = &BlockVector> {
+    pub(super) fn vectors(&self) -> impl Iterator<Item = &MemoryBlockVector> {
         self.numbered_vectors().map(|(_, vector)| vector)
     }
 
     /// Every vector, with its number.
-    pub(super) fn numbered_vectors(&self) -> impl Iterator<Item = (u32, &BlockVector)> {
+    pub(super) fn numbered_vectors(&self) -> impl Iterator<Item = (u32, &MemoryBlockVector)> {
         let defaults = self.defaults.iter().map(|default| &default.vector);
         (0..).zip(defaults.chain(self.pool_vectors.iter()))
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ash::vk;
 
-use crate::device::Device;
+use crate::device::LiveDevice;
 use crate::error::MemoryError;
 use sublet_engines::cast::index;
 
@@ -16,7 +16,7 @@ const CALLS_BETWEEN_QUERIES: u32 = 30;
 
 /// Usage and limits of one heap, in bytes.
 #[derive(Debug)]
-struct Heap {
+struct HeapUsage {
     /// The heap's size, or the program's limit where that is lower.
     size: u64,
     /// True if `size` is a limit that the program set. It is enforced before the driver is called.
@@ -30,14 +30,14 @@ struct Heap {
     fetched_usage: AtomicU64,
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
-    /// The [`Step`] that was reported last.
+    /// The [`BudgetStep`] that was reported last.
     told: AtomicU8,
 }
 
 /// Usage of all heaps.
 #[derive(Debug)]
 pub(crate) struct Budgets {
-    heaps: Vec<Heap>,
+    heaps: Vec<HeapUsage>,
     from_driver: bool,
     live_memory: AtomicU32,
     max_live_memory: u32,
@@ -59,14 +59,14 @@ pub(crate) struct HeapLevel {
 
 /// The share of a heap's budget that is in use. Passing one of these shares emits an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Step {
+pub(super) enum BudgetStep {
     Below,
     Eighty,
     Ninety,
     Passed,
 }
 
-impl Step {
+impl BudgetStep {
     const ALL: [Self; 4] = [Self::Below, Self::Eighty, Self::Ninety, Self::Passed];
 
     fn of(level: HeapLevel) -> Self {
@@ -126,10 +126,10 @@ impl HeapLevel {
 
 impl Budgets {
     /// `limits` has bytes for each heap, `vk::WHOLE_SIZE` for no limit. It may be shorter than the list of heaps.
-    pub(crate) fn new(device: &Device, limits: &[u64]) -> Self {
+    pub(crate) fn new(device: &LiveDevice, limits: &[u64]) -> Self {
         let heaps = device.memory_heaps().iter().enumerate().map(|(at, heap)| {
             let limit = limits.get(at).copied().unwrap_or(vk::WHOLE_SIZE);
-            Heap {
+            HeapUsage {
                 size: heap.size.min(limit),
                 limited: limit != vk::WHOLE_SIZE,
                 memory_bytes: AtomicU64::new(0),
@@ -192,35 +192,35 @@ impl Budgets {
     }
 
     /// The step at the last call, the step now, and the level. Returns `None` if the step did not change.
-    pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
+    pub(super) fn step_taken(&self, heap: u32) -> Option<(BudgetStep, BudgetStep, HeapLevel)> {
         let told = &self.heaps[index(heap)].told;
         loop {
             // Loaded before the level: if another thread reports a step in between, the exchange fails, and the level
             // is read again.
             let before = told.load(Ordering::Acquire);
             let level = self.level(heap);
-            let now = Step::of(level);
+            let now = BudgetStep::of(level);
             if before == now.number() {
                 return None;
             }
             // If two threads look at once, only one reports.
             let entered = told.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_ok() {
-                return Step::ALL.get(usize::from(before)).map(|&before| (before, now, level));
+                return BudgetStep::ALL.get(usize::from(before)).map(|&before| (before, now, level));
             }
         }
     }
 
     /// Queries the driver's figures. Does nothing without VK_EXT_memory_budget.
     #[inline]
-    pub(crate) fn refresh(&self, device: &Device) {
+    pub(crate) fn refresh(&self, device: &LiveDevice) {
         if self.from_driver {
             self.fetch(device);
         }
     }
 
     #[inline(never)]
-    fn fetch(&self, device: &Device) {
+    fn fetch(&self, device: &LiveDevice) {
         let mut given = [0; vk::MAX_MEMORY_HEAPS];
         for (given, heap) in given.iter_mut().zip(&self.heaps) {
             *given = heap.given.load(Ordering::Acquire);
@@ -241,7 +241,7 @@ impl Budgets {
     }
 
     /// Calls [`Self::refresh`] if enough allocations and frees happened since the last query.
-    pub(crate) fn refresh_if_stale(&self, device: &Device) {
+    pub(crate) fn refresh_if_stale(&self, device: &LiveDevice) {
         if self.calls_since_query.load(Ordering::Relaxed) >= CALLS_BETWEEN_QUERIES {
             self.refresh(device);
         }
@@ -256,7 +256,7 @@ impl Budgets {
     }
 
     /// The level of a heap if its live `VkDeviceMemory` objects have `bytes`.
-    fn level_with(&self, heap: &Heap, bytes: u64) -> HeapLevel {
+    fn level_with(&self, heap: &HeapUsage, bytes: u64) -> HeapLevel {
         let guess = eight_tenths(heap.size);
         if !self.from_driver {
             return HeapLevel { usage: bytes, budget: guess };
@@ -296,7 +296,7 @@ impl Budgets {
     /// objects does not allow it.
     pub(crate) fn reserve(
         &self,
-        device: &Device,
+        device: &LiveDevice,
         heap_index: u32,
         size: u64,
         within_budget: bool,
@@ -399,17 +399,17 @@ impl Budgets {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeapLevel, Step, eight_tenths};
+    use super::{BudgetStep, HeapLevel, eight_tenths};
 
     #[test]
     fn steps_are_told_by_the_share_that_is_in_use() {
-        let of = |usage, budget| Step::of(HeapLevel { usage, budget }).percent();
+        let of = |usage, budget| BudgetStep::of(HeapLevel { usage, budget }).percent();
         let shares: Vec<_> = [0, 79, 80, 89, 90, 100, 101].map(|usage| of(usage, 100)).into();
         assert_eq!(shares, [0, 0, 80, 80, 90, 90, 100]);
         assert_eq!((of(0, 0), of(1, 0), of(u64::MAX, u64::MAX)), (0, 100, 90));
-        for step in Step::ALL {
-            assert_eq!(Step::ALL[usize::from(step.number())], step);
-            assert!(step.above() > step || step == Step::Passed);
+        for step in BudgetStep::ALL {
+            assert_eq!(BudgetStep::ALL[usize::from(step.number())], step);
+            assert!(step.above() > step || step == BudgetStep::Passed);
         }
     }
 

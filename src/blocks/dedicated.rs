@@ -12,7 +12,7 @@ use sublet_engines::{BadKey, Key, Tag};
 
 /// One dedicated allocation.
 #[derive(Debug)]
-pub(crate) struct Dedicated {
+pub(crate) struct DedicatedAllocation {
     pub(crate) block: DeviceBlock,
     /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for blocks.
     pub(crate) map_count: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Dedicated {
 /// Slots with generations, which detect stale keys.
 #[derive(Debug, Default)]
 pub(crate) struct DedicatedList {
-    slots: Vec<(u32, Option<Dedicated>)>,
+    slots: Vec<(u32, Option<DedicatedAllocation>)>,
     free: Vec<u32>,
     last_generation: u32,
     count: u64,
@@ -63,7 +63,7 @@ impl DedicatedList {
     }
 
     /// Inserts `dedicated`.
-    pub(crate) fn insert(&mut self, dedicated: Dedicated) -> Key {
+    pub(crate) fn insert(&mut self, dedicated: DedicatedAllocation) -> Key {
         self.last_generation = self.last_generation.wrapping_add(1);
         self.count += 1;
         self.bytes += dedicated.block.size;
@@ -82,7 +82,7 @@ impl DedicatedList {
     }
 
     /// Removes an allocation.
-    pub(crate) fn remove(&mut self, key: Key) -> Result<Dedicated, BadKey> {
+    pub(crate) fn remove(&mut self, key: Key) -> Result<DedicatedAllocation, BadKey> {
         self.get_mut(key)?;
         let (at, _) = split(key).ok_or(BadKey)?;
         let dedicated = self.slots[at].1.take().ok_or(BadKey)?;
@@ -95,7 +95,7 @@ impl DedicatedList {
         Ok(dedicated)
     }
 
-    pub(crate) fn get_mut(&mut self, key: Key) -> Result<&mut Dedicated, BadKey> {
+    pub(crate) fn get_mut(&mut self, key: Key) -> Result<&mut DedicatedAllocation, BadKey> {
         let (at, generation) = split(key).ok_or(BadKey)?;
         match self.slots.get_mut(at) {
             Some((current, Some(dedicated))) if *current == generation => Ok(dedicated),
@@ -105,8 +105,9 @@ impl DedicatedList {
 
     /// Clears the mappings without users and returns their memory, which the caller then unmaps.
     pub(crate) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
-        let idle =
-            |dedicated: &&mut Dedicated| dedicated.map_count == 0 && dedicated.block.mapped().is_mapped();
+        let idle = |dedicated: &&mut DedicatedAllocation| {
+            dedicated.map_count == 0 && dedicated.block.mapped().is_mapped()
+        };
         let idle = self.slots.iter_mut().filter_map(|(_, dedicated)| dedicated.as_mut()).filter(idle);
         idle.map(|dedicated| {
             dedicated.block.set_mapped(MappedPointer::UNMAPPED);
@@ -121,14 +122,14 @@ impl DedicatedList {
     }
 
     /// All allocations with their keys, in the order of their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Dedicated)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &DedicatedAllocation)> {
         (0..)
             .zip(&self.slots)
             .filter_map(|(at, (generation, dedicated))| Some((join(at, *generation), dedicated.as_ref()?)))
     }
 
     /// Removes all allocations.
-    pub(crate) fn drain(&mut self) -> Vec<Dedicated> {
+    pub(crate) fn drain(&mut self) -> Vec<DedicatedAllocation> {
         self.free.clear();
         self.count = 0;
         self.bytes = 0;

@@ -7,7 +7,7 @@ use super::budget::Budgets;
 use super::events::{PendingEvents, emit_destroyed, is_heard};
 use super::mapped_pointer::MappedPointer;
 use crate::base::watch::Watch;
-use crate::device::{Device, DriverAllocation, DriverError};
+use crate::device::{DriverAllocation, DriverError, LiveDevice};
 use crate::error::MemoryError;
 use sublet_engines::Key;
 use sublet_engines::cast::index;
@@ -15,7 +15,7 @@ use sublet_engines::cast::index;
 /// The state that all vectors of an allocator share.
 #[derive(Debug)]
 pub(crate) struct DeviceContext {
-    pub(crate) device: Device,
+    pub(crate) device: LiveDevice,
     pub(crate) budgets: Budgets,
 }
 
@@ -44,7 +44,8 @@ impl DeviceContext {
         };
         let (instance, device) = (gpu.instance().handle(), gpu.device().handle());
         // SAFETY: the GPU made all of the handles, and the tests keep it until its context is gone.
-        let device = unsafe { Device::new(&functions, instance, gpu.physical_device(), device, settings) };
+        let device =
+            unsafe { LiveDevice::new(&functions, instance, gpu.physical_device(), device, settings) };
         let device = device.expect("the simulated driver has every function");
         Self { budgets: Budgets::new(&device, &[]), device }
     }

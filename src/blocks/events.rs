@@ -3,7 +3,7 @@
 
 use ash::vk::{self, Handle};
 
-use super::budget::{HeapLevel, Step};
+use super::budget::{BudgetStep, HeapLevel};
 use super::device_block::DeviceContext;
 use crate::base::watch::Watch;
 use crate::error::MemoryError;
@@ -11,17 +11,17 @@ use sublet_engines::cast::narrow;
 
 /// One attempt to allocate a `VkDeviceMemory`, and its outcome.
 #[derive(Debug)]
-struct Attempt {
+struct AllocationAttempt {
     memory_type: u32,
     size: u64,
     /// The memory is for one allocation, not a block that many share.
     dedicated: bool,
-    outcome: Result<Given, MemoryError>,
+    outcome: Result<AllocatedMemory, MemoryError>,
 }
 
 /// Memory that the driver allocated.
 #[derive(Debug)]
-struct Given {
+struct AllocatedMemory {
     memory: vk::DeviceMemory,
     /// Duration of the call; 0 if there was no subscriber when it began.
     nanoseconds: u64,
@@ -34,7 +34,7 @@ struct Given {
 /// Events that are collected but not emitted yet.
 #[derive(Debug, Default)]
 #[must_use]
-pub(crate) struct PendingEvents(Vec<Attempt>);
+pub(crate) struct PendingEvents(Vec<AllocationAttempt>);
 
 /// Returns true if a subscriber listens to block events.
 pub(super) fn is_heard() -> bool {
@@ -53,13 +53,13 @@ impl PendingEvents {
         if !is_heard() {
             return;
         }
-        let outcome = outcome.map(|(memory, watch)| Given {
+        let outcome = outcome.map(|(memory, watch)| AllocatedMemory {
             memory,
             nanoseconds: watch.nanoseconds().unwrap_or(0),
             blocks: context.budgets.live_memory().0,
             heap_bytes: context.budgets.memory_bytes(context.heap_of(memory_type)),
         });
-        self.0.push(Attempt { memory_type, size, dedicated, outcome });
+        self.0.push(AllocationAttempt { memory_type, size, dedicated, outcome });
     }
 
     /// Emits the events. `pool` is the pool's name.
@@ -81,12 +81,12 @@ impl PendingEvents {
     }
 }
 
-impl Attempt {
+impl AllocationAttempt {
     fn emit(&self, context: &DeviceContext, pool: Option<&str>, next_size: Option<u64>) {
         let Self { memory_type, size, dedicated, ref outcome } = *self;
         let heap = context.heap_of(memory_type);
         match *outcome {
-            Ok(Given { memory, nanoseconds, blocks, heap_bytes }) => tracing::debug!(
+            Ok(AllocatedMemory { memory, nanoseconds, blocks, heap_bytes }) => tracing::debug!(
                 name: "block_created",
                 target: "sublet::block",
                 memory = memory.as_raw(), size, memory_type, heap, dedicated, pool, blocks, heap_bytes,
@@ -176,7 +176,7 @@ fn emit_heard_levels(context: &DeviceContext, heap: u32) {
                 name: "budget_eased", target: "sublet::budget", heap, share = now.above().percent(), usage, budget,
                 "the heap's usage is below a share of its budget again"
             );
-        } else if now == Step::Passed {
+        } else if now == BudgetStep::Passed {
             tracing::warn!(
                 name: "budget_passed", target: "sublet::budget", heap, share, usage, budget,
                 "more of the heap is in use than its budget"

@@ -15,7 +15,7 @@ const LEAST_PART: u64 = 64;
 
 /// Parameters of a new block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Growth {
+pub(crate) struct BlockGrowth {
     pub(crate) config: VectorConfig,
     /// Bytes that must fit.
     pub(crate) needed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Growth {
     pub(crate) within_budget: bool,
 }
 
-impl Growth {
+impl BlockGrowth {
     /// Allocates a block. If the driver refuses, tries smaller sizes.
     ///
     /// Managed sizes start small unless `full_sized` is set. They double while a block of that size exists, or while

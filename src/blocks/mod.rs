@@ -10,8 +10,8 @@ mod mapped_pointer;
 mod tag;
 
 pub(crate) use block_vector::{
-    Annotation, BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget,
-    Planned, Totals, VectorRequest, Visited,
+    AllocationKey, Annotation, BeginVectorError, Effort, Emptied, Extent, Grant, MemoryBlockVector,
+    PassBudget, Planned, VectorCompaction, VectorRequest, VectorTotals, Visited,
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};

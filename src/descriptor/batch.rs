@@ -9,7 +9,7 @@ use sublet_engines::cast::index;
 /// Descriptors for one `vkUpdateDescriptorSets`. Descriptors of one type in consecutive slots form one write.
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
-    runs: Vec<Run>,
+    runs: Vec<WriteRun>,
     images: Vec<vk::DescriptorImageInfo>,
     buffers: Vec<vk::DescriptorBufferInfo>,
     texels: Vec<vk::BufferView>,
@@ -18,7 +18,7 @@ pub(super) struct WriteBatch {
 
 /// One write.
 #[derive(Debug)]
-struct Run {
+struct WriteRun {
     kind: DescriptorKind,
     binding: u32,
     element: u32,
@@ -50,7 +50,7 @@ impl WriteBatch {
             {
                 run.count += 1;
             }
-            _ => self.runs.push(Run { kind, binding, element, count: 1, data }),
+            _ => self.runs.push(WriteRun { kind, binding, element, count: 1, data }),
         }
     }
 
@@ -73,7 +73,7 @@ impl WriteBatch {
         set: vk::DescriptorSet,
         then: impl FnOnce(&[vk::WriteDescriptorSet<'_>]) -> R,
     ) -> R {
-        let is_structure = |run: &&Run| run.kind == DescriptorKind::AccelerationStructure;
+        let is_structure = |run: &&WriteRun| run.kind == DescriptorKind::AccelerationStructure;
         let mut chains: Vec<_> = (self.runs.iter().filter(is_structure))
             .map(|run| {
                 let handles = &self.structures[run.data..][..index(run.count)];
@@ -82,7 +82,7 @@ impl WriteBatch {
             .collect();
         let mut chains = chains.iter_mut();
         let writes: Vec<_> = (self.runs.iter())
-            .map(|&Run { kind, binding, element, count, data }| {
+            .map(|&WriteRun { kind, binding, element, count, data }| {
                 let write = vk::WriteDescriptorSet::default()
                     .dst_set(set)
                     .dst_binding(binding)

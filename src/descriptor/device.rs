@@ -93,7 +93,7 @@ impl DescriptorDeviceCreateInfo {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct DescriptorDeviceInner {
     driver: DescriptorDriver,
     api_version: u32,
     features: DescriptorFeatures,
@@ -116,7 +116,7 @@ struct Inner {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DescriptorDevice {
-    inner: Arc<Inner>,
+    inner: Arc<DescriptorDeviceInner>,
 }
 
 impl DescriptorDevice {
@@ -173,7 +173,7 @@ impl DescriptorDevice {
             .quirks
             .unwrap_or_else(|| DescriptorQuirks::of_driver(facts.driver_id, facts.properties.driver_version));
         let update_after_bind = AtomicU64::new(0);
-        let inner = Inner { driver, api_version, features, quirks, model, update_after_bind };
+        let inner = DescriptorDeviceInner { driver, api_version, features, quirks, model, update_after_bind };
         Ok(Self { inner: Arc::new(inner) })
     }
 

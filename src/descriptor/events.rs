@@ -8,7 +8,7 @@ use crate::device::DriverError;
 
 /// The kind of a pool event.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum PoolEventKind {
     /// The driver created the pool, in `nanoseconds`.
     Created { nanoseconds: u64 },
     /// The driver failed to create the pool.
@@ -19,12 +19,12 @@ pub(super) enum What {
     Destroyed,
 }
 
-/// See [`What`].
+/// See [`PoolEventKind`].
 #[derive(Debug)]
 pub(super) struct PoolEvent {
     pub(super) sets: u32,
     pub(super) descriptors: u64,
-    pub(super) what: What,
+    pub(super) what: PoolEventKind,
 }
 
 thread_local! {
@@ -83,20 +83,20 @@ impl PoolEvent {
     fn emit(&self) {
         let Self { sets, descriptors, ref what } = *self;
         match what {
-            What::Created { nanoseconds } => tracing::debug!(
+            PoolEventKind::Created { nanoseconds } => tracing::debug!(
                 name: "descriptor_pool_created", target: "sublet::descriptor", sets, descriptors, nanoseconds,
                 "descriptor pool created"
             ),
-            What::Refused(error) => tracing::debug!(
+            PoolEventKind::Refused(error) => tracing::debug!(
                 name: "descriptor_pool_refused", target: "sublet::descriptor", sets, descriptors, %error,
                 "descriptor pool refused"
             ),
-            What::Exhausted(error) => tracing::debug!(
+            PoolEventKind::Exhausted(error) => tracing::debug!(
                 name: "descriptor_pool_exhausted", target: "sublet::descriptor", sets, descriptors,
                 result = ?error.result,
                 "a descriptor pool gives fewer sets than it was made for"
             ),
-            What::Destroyed => tracing::debug!(
+            PoolEventKind::Destroyed => tracing::debug!(
                 name: "descriptor_pool_destroyed", target: "sublet::descriptor", sets, descriptors,
                 "descriptor pool destroyed"
             ),
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn what_nobody_hears_is_not_kept() {
         after(|| {
-            PoolEvent { sets: 1, descriptors: 1, what: What::Destroyed }.happened();
+            PoolEvent { sets: 1, descriptors: 1, what: PoolEventKind::Destroyed }.happened();
             assert!(KEPT.with_borrow(Option::is_none));
         });
     }

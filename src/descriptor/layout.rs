@@ -58,7 +58,7 @@ pub(crate) enum SetSource {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct SetLayoutInner {
     id: u64,
     /// The bucket in which an allocator last found this layout. Any allocator may overwrite it, so it is checked before
     /// use.
@@ -96,7 +96,7 @@ struct Inner {
 #[doc(alias = "BindingLayout")]
 pub struct SetLayout {
     handle: vk::DescriptorSetLayout,
-    inner: Arc<Inner>,
+    inner: Arc<SetLayoutInner>,
 }
 
 impl SetLayout {
@@ -159,8 +159,16 @@ impl SetLayout {
         };
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let hint = AtomicU64::new(0);
-        let inner =
-            Inner { id, hint, flags: info.flags, fixed, most, source, variable, bindings: bindings.into() };
+        let inner = SetLayoutInner {
+            id,
+            hint,
+            flags: info.flags,
+            fixed,
+            most,
+            source,
+            variable,
+            bindings: bindings.into(),
+        };
         Ok(Self { handle: layout, inner: Arc::new(inner) })
     }
 

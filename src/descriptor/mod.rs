@@ -65,6 +65,6 @@ pub use sizes::DescriptorSizes;
 pub use source::DescriptorSource;
 pub use sublet_vk::descriptor_heap as heap_ffi;
 pub use transient::{
-    CollectError, CreateTransientSetsError, LargeSets, PoolSizing, PoolTemplateError, TransientError,
+    CollectPoolsError, CreateTransientSetsError, LargeSets, PoolSizing, PoolTemplateError, TransientError,
     TransientSets, TransientSetsCreateInfo, TransientSetsStatistics,
 };

@@ -30,15 +30,15 @@ pub enum BindingModel {
 }
 
 /// The best model of a driver for a range of devices.
-struct Known {
+struct KnownModel {
     driver: vk::DriverId,
     /// `VkPhysicalDeviceProperties::deviceID`.
     devices: RangeInclusive<u32>,
     model: BindingModel,
 }
 
-const fn known(driver: vk::DriverId, devices: RangeInclusive<u32>, model: BindingModel) -> Known {
-    Known { driver, devices, model }
+const fn known(driver: vk::DriverId, devices: RangeInclusive<u32>, model: BindingModel) -> KnownModel {
+    KnownModel { driver, devices, model }
 }
 
 /// Lower device ids are of cards before Turing.
@@ -53,7 +53,7 @@ const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 /// No row selects heaps. The library has not run with them on hardware, and no source names a driver on which they are
 /// better: NVIDIA's 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK,
 /// which uses them from 595.84 on, reports that they were slower with the first such drivers.
-const TABLE: [Known; 8] = [
+const TABLE: [KnownModel; 8] = [
     // Half the CPU cycles (H200, driver 580: `benches/RESULTS.md`). GPU time is equal, or up to 5 % higher:
     // doitsujin/dxvk#4964.
     known(vk::DriverId::NVIDIA_PROPRIETARY, TURING..=u32::MAX, BindingModel::Buffer),

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::counts::{DescriptorCounts, DescriptorKind};
 use super::device::DescriptorDevice;
-use super::events::{PoolEvent, What, is_heard};
+use super::events::{PoolEvent, PoolEventKind, is_heard};
 use super::features::DescriptorFeatures;
 use super::quirks::DescriptorQuirks;
 use crate::base::watch::Watch;
@@ -50,7 +50,7 @@ impl DescriptorPool {
     ) -> Result<Self, CreateDescriptorPoolError> {
         Self::try_create(device, info).inspect_err(|&error| {
             let descriptors = info.counts.total();
-            PoolEvent { sets: info.max_sets, descriptors, what: What::Refused(error) }.happened();
+            PoolEvent { sets: info.max_sets, descriptors, what: PoolEventKind::Refused(error) }.happened();
         })
     }
 
@@ -98,7 +98,7 @@ impl DescriptorPool {
         let nanoseconds = watch.nanoseconds().unwrap_or(0);
         let pool = Self { handle, max_sets: new.max_sets, counts, after_bind };
         pool.set_name(device, info);
-        pool.happened(What::Created { nanoseconds });
+        pool.happened(PoolEventKind::Created { nanoseconds });
         Ok(pool)
     }
 
@@ -112,11 +112,11 @@ impl DescriptorPool {
         // device, which is done with its sets.
         unsafe { device.driver().destroy_pool(self.handle) };
         device.release_update_after_bind(self.after_bind);
-        self.happened(What::Destroyed);
+        self.happened(PoolEventKind::Destroyed);
     }
 
     /// Emits an event about the pool, now or once no lock is held.
-    pub(super) fn happened(&self, what: What) {
+    pub(super) fn happened(&self, what: PoolEventKind) {
         PoolEvent { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
 

@@ -37,7 +37,7 @@ impl DescriptorSizes {
             let all = &device.driver().facts.buffer;
             let is_robust = features.contains(DescriptorFeatures::ROBUST_BUFFER_ACCESS);
             for kind in DescriptorKind::ALL {
-                let size = said(all, kind, is_robust).filter(|&size| size <= MAX_DESCRIPTOR_BYTES);
+                let size = reported_size(all, kind, is_robust).filter(|&size| size <= MAX_DESCRIPTOR_BYTES);
                 bytes[kind.index()] = size.and_then(|size| u16::try_from(size).ok()).unwrap_or(0);
             }
         }
@@ -66,7 +66,7 @@ impl DescriptorSizes {
 }
 
 /// Returns the reported size, which may be invalid.
-fn said(
+fn reported_size(
     all: &vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>,
     kind: DescriptorKind,
     is_robust: bool,

@@ -3,9 +3,9 @@
 
 use ash::vk;
 
-use super::driver::Device;
+use super::driver::LiveDevice;
 
-impl Device {
+impl LiveDevice {
     /// Returns true if buffers can have addresses: the program enabled the feature, and the function exists.
     pub(crate) fn has_buffer_addresses(&self) -> bool {
         self.settings.buffer_device_address && self.functions.get_buffer_device_address.is_some()

@@ -30,7 +30,7 @@ pub(crate) struct DeviceSettings {
 /// A live device and its properties.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Device {
+pub struct LiveDevice {
     pub(super) functions: Functions,
     pub(super) device: vk::Device,
     physical_device: vk::PhysicalDevice,
@@ -57,7 +57,7 @@ pub struct Device {
 /// The memory requirements of a resource, with the driver's preference for dedicated memory if it can be queried.
 #[derive(Clone, Copy, Debug, Default)]
 #[doc(hidden)]
-pub struct Requirements {
+pub struct ResourceRequirements {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) memory_type_bits: u32,
@@ -65,7 +65,7 @@ pub struct Requirements {
     pub(crate) requires_dedicated: bool,
 }
 
-impl From<&vk::MemoryRequirements> for Requirements {
+impl From<&vk::MemoryRequirements> for ResourceRequirements {
     fn from(requirements: &vk::MemoryRequirements) -> Self {
         Self {
             size: requirements.size,
@@ -110,7 +110,7 @@ pub(crate) struct DriverAllocation {
     pub(crate) next: *const c_void,
 }
 
-impl Device {
+impl LiveDevice {
     /// Reads the properties of a device.
     ///
     /// # Safety
@@ -511,7 +511,7 @@ impl Device {
     /// The resource is live, of this device, and not disjoint
     /// (VUID-vkGetImageMemoryRequirements-image-01588).
     #[inline]
-    pub(crate) unsafe fn requirements(&self, of: BufferOrImage) -> Requirements {
+    pub(crate) unsafe fn requirements(&self, of: BufferOrImage) -> ResourceRequirements {
         let mut dedicated = vk::MemoryDedicatedRequirements::default();
         // Not `push_next`, which walks the chain to its end.
         let mut requirements = vk::MemoryRequirements2 {
@@ -562,11 +562,11 @@ impl Device {
     fn with_dedicated(
         requirements: vk::MemoryRequirements,
         dedicated: &vk::MemoryDedicatedRequirements<'_>,
-    ) -> Requirements {
-        Requirements {
+    ) -> ResourceRequirements {
+        ResourceRequirements {
             prefers_dedicated: dedicated.prefers_dedicated_allocation != vk::FALSE,
             requires_dedicated: dedicated.requires_dedicated_allocation != vk::FALSE,
-            ..Requirements::from(&requirements)
+            ..ResourceRequirements::from(&requirements)
         }
     }
 
@@ -579,7 +579,7 @@ impl Device {
     pub(crate) unsafe fn requirements_for_buffer(
         &self,
         info: &vk::BufferCreateInfo<'_>,
-    ) -> Result<Requirements, DriverError> {
+    ) -> Result<ResourceRequirements, DriverError> {
         if let (true, Some(query)) =
             (self.settings.maintenance4, self.functions.get_device_buffer_memory_requirements)
         {
@@ -608,7 +608,7 @@ impl Device {
     pub(crate) unsafe fn requirements_for_image(
         &self,
         info: &vk::ImageCreateInfo<'_>,
-    ) -> Result<Requirements, DriverError> {
+    ) -> Result<ResourceRequirements, DriverError> {
         if let (true, Some(query)) =
             (self.settings.maintenance4, self.functions.get_device_image_memory_requirements)
         {

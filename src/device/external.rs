@@ -3,11 +3,11 @@
 
 use ash::vk;
 
-use super::driver::Device;
+use super::driver::LiveDevice;
 #[cfg(any(unix, windows))]
 use super::error::DriverError;
 
-impl Device {
+impl LiveDevice {
     /// Returns true if the priority of memory can be changed.
     pub(crate) fn can_set_priority(&self) -> bool {
         self.settings.pageable_device_local_memory && self.functions.set_device_memory_priority.is_some()

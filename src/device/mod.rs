@@ -20,7 +20,7 @@ pub use callbacks::{
 pub(crate) use chain::find as find_in_chain;
 pub(crate) use driver::{BufferOrImage, DeviceSettings, DriverAllocation};
 #[doc(hidden)]
-pub use driver::{Device, Requirements};
+pub use driver::{LiveDevice, ResourceRequirements};
 pub use error::DriverError;
 pub use functions::{MissingFunction, VulkanFunctions};
 pub use next::MemoryAllocateNext;

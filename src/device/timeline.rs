@@ -3,10 +3,10 @@
 
 use ash::vk;
 
-use super::driver::Device;
+use super::driver::LiveDevice;
 use super::error::DriverError;
 
-impl Device {
+impl LiveDevice {
     /// The primary name of the function behind [`Self::counter_value`].
     pub(crate) const COUNTER_VALUE: &'static str = "vkGetSemaphoreCounterValue";
 

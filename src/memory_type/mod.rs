@@ -177,7 +177,7 @@ impl MemoryTypeTable {
         };
         let (remaining, order) = if (wish.required | wish.preferred).is_empty() {
             let ranking = &self.cases[case];
-            (ranking.fitting & wish.memory_type_bits, Order::Ranked(&ranking.levels))
+            (ranking.fitting & wish.memory_type_bits, TypeOrder::Ranked(&ranking.levels))
         } else {
             self.choose_exactly(wish)
         };
@@ -197,12 +197,12 @@ impl MemoryTypeTable {
     }
 
     #[inline(never)]
-    fn choose_exactly(&self, wish: &Wish) -> (u32, Order<'_>) {
+    fn choose_exactly(&self, wish: &Wish) -> (u32, TypeOrder<'_>) {
         let preferences = Preferences::new(wish, self.integrated);
         let fitting = bits(self.allowed & wish.memory_type_bits)
             .filter(|&type_index| self.properties[index(type_index)].contains(preferences.required))
             .fold(0, |fitting, type_index| fitting | 1 << type_index);
-        (fitting, Order::Exact { properties: &self.properties, preferences })
+        (fitting, TypeOrder::Exact { properties: &self.properties, preferences })
     }
 
     #[cold]
@@ -237,11 +237,11 @@ impl MemoryTypeTable {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidates<'table> {
     remaining: u32,
-    order: Order<'table>,
+    order: TypeOrder<'table>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Order<'table> {
+enum TypeOrder<'table> {
     Ranked(&'table [u32; LEVELS]),
     Exact { properties: &'table [vk::MemoryPropertyFlags; vk::MAX_MEMORY_TYPES], preferences: Preferences },
 }
@@ -253,13 +253,13 @@ impl Iterator for Candidates<'_> {
     fn next(&mut self) -> Option<u32> {
         let best = match self.order {
             // Only the first level that is not empty counts: its lowest bit is the lowest cost and the lowest index.
-            Order::Ranked(levels) => levels
+            TypeOrder::Ranked(levels) => levels
                 .iter()
                 .map(|level| level & self.remaining)
                 .find(|&level| level != 0)
                 .map(u32::trailing_zeros),
             // `min_by_key` takes the first of equals, which is the lowest index.
-            Order::Exact { properties, preferences } => {
+            TypeOrder::Exact { properties, preferences } => {
                 bits(self.remaining).min_by_key(|&type_index| preferences.cost(properties[index(type_index)]))
             }
         }?;

@@ -12,7 +12,7 @@ pub(crate) const CHUNK_HEADER_BYTES: usize = 36;
 
 /// The kind of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ChunkKind {
     /// The first chunk: describes the device and the allocator.
     Head,
     /// Records of calls.
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     Last,
 }
 
-impl Kind {
+impl ChunkKind {
     pub(crate) const fn mark(self) -> [u8; 4] {
         match self {
             Self::Head => *b"HEAD",
@@ -37,7 +37,7 @@ impl Kind {
 
 /// A point in time on two clocks, relative to the start of the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Point {
+pub(crate) struct TimePoint {
     /// Time on the clock of the records.
     pub(crate) ticks: u64,
     pub(crate) nanoseconds: u64,
@@ -46,13 +46,13 @@ pub(crate) struct Point {
 /// The header before a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkHeader {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChunkKind,
     /// Counted from 0.
     pub(crate) number: u32,
     /// The number of records in the payload.
     pub(crate) records: u32,
     /// The time at which the chunk was closed.
-    pub(crate) point: Point,
+    pub(crate) point: TimePoint,
 }
 
 impl ChunkHeader {
@@ -76,8 +76,8 @@ impl ChunkHeader {
         let mark = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let word = |at| u32::from_le_bytes(mark(at));
         let long = |at| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let kind = Kind::of(mark(0)).ok_or(mark(0))?;
-        let point = Point { ticks: long(16), nanoseconds: long(24) };
+        let kind = ChunkKind::of(mark(0)).ok_or(mark(0))?;
+        let point = TimePoint { ticks: long(16), nanoseconds: long(24) };
         Ok((Self { kind, number: word(4), records: word(12), point }, word(8), word(32)))
     }
 }

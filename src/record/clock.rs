@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::chunk::Point;
+use super::chunk::TimePoint;
 use sublet_engines::cast::nanoseconds;
 
 /// Reads the CPU's time stamp counter. CPUs of the last fifteen years count at a constant rate, independent of their
@@ -36,8 +36,8 @@ impl Start {
     }
 
     /// Returns the current time on both clocks, at least the tick `last`.
-    pub(super) fn point(&self, last: u64) -> Point {
+    pub(super) fn point(&self, last: u64) -> TimePoint {
         let nanoseconds = nanoseconds(self.instant.elapsed());
-        Point { ticks: ticks().max(last).saturating_sub(self.ticks), nanoseconds }
+        TimePoint { ticks: ticks().max(last).saturating_sub(self.ticks), nanoseconds }
     }
 }

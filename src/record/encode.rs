@@ -55,7 +55,7 @@ macro_rules! codes {
 operations!(codes);
 
 /// A field of a record.
-pub(crate) trait Field: Copy {
+pub(crate) trait RecordField: Copy {
     /// Returns the number of text bytes.
     #[inline(always)]
     fn text_bytes(self) -> usize {
@@ -65,42 +65,42 @@ pub(crate) trait Field: Copy {
     fn put(self, put: &mut impl Put);
 }
 
-impl Field for Place {
+impl RecordField for Place {
     #[inline(always)]
     fn put(self, put: &mut impl Put) {
         place(put, &self);
     }
 }
 
-impl Field for PoolPlace {
+impl RecordField for PoolPlace {
     #[inline(always)]
     fn put(self, put: &mut impl Put) {
         pool_place(put, self);
     }
 }
 
-impl Field for u32 {
+impl RecordField for u32 {
     #[inline(always)]
     fn put(self, put: &mut impl Put) {
         put.number(self.into());
     }
 }
 
-impl Field for u64 {
+impl RecordField for u64 {
     #[inline(always)]
     fn put(self, put: &mut impl Put) {
         put.number(self);
     }
 }
 
-impl Field for f32 {
+impl RecordField for f32 {
     #[inline(always)]
     fn put(self, put: &mut impl Put) {
         put.float(self);
     }
 }
 
-impl Field for Option<&str> {
+impl RecordField for Option<&str> {
     #[inline(always)]
     fn text_bytes(self) -> usize {
         self.map_or(0, str::len)

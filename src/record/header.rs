@@ -8,7 +8,7 @@ use sublet_engines::cast::widen;
 
 /// A memory heap of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Heap {
+pub struct TraceHeap {
     /// The size in bytes, as the driver reports it, without the allocator's limit.
     pub size: u64,
     /// Its flags.
@@ -17,7 +17,7 @@ pub struct Heap {
 
 /// A memory type of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MemoryType {
+pub struct TraceMemoryType {
     /// Index of its heap.
     pub heap: u32,
     /// Its flags.
@@ -29,7 +29,7 @@ pub struct MemoryType {
 /// ```
 /// # use sublet::*;
 /// # let (gpu, allocator) = sublet::doc_example();
-/// let sink = trace::Buffer::new();
+/// let sink = trace::TraceBuffer::new();
 /// allocator.start_recording(sink.clone())?;
 /// allocator.stop_recording()?;
 /// let header = trace::Trace::read(&sink.bytes())?.header;
@@ -61,9 +61,9 @@ pub struct Header {
     /// `apiVersion` of the device.
     pub device_api_version: u32,
     /// The memory heaps.
-    pub heaps: Vec<Heap>,
+    pub heaps: Vec<TraceHeap>,
     /// The memory types.
-    pub memory_types: Vec<MemoryType>,
+    pub memory_types: Vec<TraceMemoryType>,
     /// `bufferImageGranularity` of the device.
     pub buffer_image_granularity: u64,
     /// `nonCoherentAtomSize` of the device.
@@ -164,10 +164,10 @@ impl Header {
             driver_version: take.small()?,
             device_api_version: take.small()?,
             heaps: take.list(|take| {
-                Ok(Heap { size: take.number()?, flags: vk::MemoryHeapFlags::from_raw(take.small()?) })
+                Ok(TraceHeap { size: take.number()?, flags: vk::MemoryHeapFlags::from_raw(take.small()?) })
             })?,
             memory_types: take.list(|take| {
-                Ok(MemoryType {
+                Ok(TraceMemoryType {
                     heap: take.small()?,
                     flags: vk::MemoryPropertyFlags::from_raw(take.small()?),
                 })

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle, Thread};
 use parking_lot::{Condvar, Mutex};
 
 use super::bytes::Put;
-use super::chunk::Point;
+use super::chunk::TimePoint;
 use super::clock::{self, Start};
 use super::encode::{Operation, THREAD};
 use super::error::{RecordingSummary, StartRecordingError, StopRecordingError};
@@ -26,7 +26,7 @@ const PAYLOADS: usize = 16;
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum RecorderState {
     Closed,
     /// The recording first writes the existing objects. All other records wait until that is done.
     Opening,
@@ -39,7 +39,7 @@ pub(super) struct Full {
     pub(super) payload: Payload,
     pub(super) length: usize,
     pub(super) records: u32,
-    pub(super) point: Point,
+    pub(super) point: TimePoint,
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Hot {
     records: u32,
     /// `None` only while closed.
     payload: Option<Payload>,
-    state: State,
+    state: RecorderState,
     total: u64,
     start: Start,
     full: VecDeque<Full>,
@@ -60,7 +60,7 @@ struct Hot {
     writer: Option<Thread>,
 }
 
-type Guard<'a> = CoreGuard<'a, Hot>;
+type HotGuard<'a> = CoreGuard<'a, Hot>;
 
 impl Hot {
     fn new() -> Self {
@@ -71,7 +71,7 @@ impl Hot {
             thread: NOBODY,
             records: 0,
             payload: None,
-            state: State::Closed,
+            state: RecorderState::Closed,
             total: 0,
             start: Start::now(),
             full: VecDeque::new(),
@@ -119,7 +119,7 @@ impl Hot {
     }
 
     fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state == RecorderState::Closed
     }
 
     /// Closes the recording, and sends the remaining records to the writer.
@@ -131,7 +131,7 @@ impl Hot {
     }
 
     fn close(&mut self) {
-        self.state = State::Closed;
+        self.state = RecorderState::Closed;
         self.limit = 0;
     }
 }
@@ -146,7 +146,7 @@ type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 
 /// Collects records. An allocator creates one for its first recording, and reuses it for later ones.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct CallRecorder {
     hot: CoreMutex<Hot>,
     /// Held while a thread waits for space and while space is made, so that no wake-up is lost.
     gate: Mutex<()>,
@@ -154,7 +154,7 @@ pub(crate) struct Recorder {
     writing: Mutex<Option<Writing>>,
 }
 
-impl Recorder {
+impl CallRecorder {
     pub(crate) fn new() -> Self {
         Self {
             hot: CoreMutex::new(Hot::new()),
@@ -184,7 +184,7 @@ impl Recorder {
         {
             let mut hot = self.hot.lock();
             let full = VecDeque::with_capacity(PAYLOADS);
-            *hot = Hot { state: State::Opening, payload: Some(payload), spare, full, ..Hot::new() };
+            *hot = Hot { state: RecorderState::Opening, payload: Some(payload), spare, full, ..Hot::new() };
             hot.last_ticks = hot.start.ticks;
         }
         let recorder = Arc::clone(self);
@@ -283,15 +283,15 @@ impl Recorder {
     #[inline(never)]
     fn make_room<'a>(
         &'a self,
-        mut hot: Guard<'a>,
+        mut hot: HotGuard<'a>,
         text: usize,
         opening: bool,
-    ) -> Result<Guard<'a>, Option<Guard<'a>>> {
+    ) -> Result<HotGuard<'a>, Option<HotGuard<'a>>> {
         debug_assert!(text < LIMIT, "a record is no longer than a payload");
         loop {
             match hot.state {
-                State::Closed => return Err(Some(hot)),
-                State::Opening if !opening => {}
+                RecorderState::Closed => return Err(Some(hot)),
+                RecorderState::Opening if !opening => {}
                 _ if hot.at + text < LIMIT => return Ok(hot),
                 _ => {
                     if hot.close_payload(false) {
@@ -312,8 +312,8 @@ impl Recorder {
             let mut gate = self.gate.lock();
             hot = self.hot.lock();
             let waits = match hot.state {
-                State::Closed => false,
-                State::Opening if !opening => true,
+                RecorderState::Closed => false,
+                RecorderState::Opening if !opening => true,
                 _ => hot.at + text >= LIMIT && hot.spare.is_empty(),
             };
             if waits {
@@ -368,7 +368,7 @@ impl Recorder {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Opening<'a> {
-    recorder: &'a Recorder,
+    recorder: &'a CallRecorder,
     /// Held until the existing objects are written: no thread can end this recording and begin another one meanwhile.
     _writing: parking_lot::MutexGuard<'a, Option<Writing>>,
 }
@@ -391,8 +391,8 @@ impl Drop for Opening<'_> {
         {
             let mut hot = self.recorder.hot.lock();
             // The sink may have failed meanwhile.
-            if hot.state == State::Opening {
-                hot.state = State::Open;
+            if hot.state == RecorderState::Opening {
+                hot.state = RecorderState::Open;
                 hot.limit = LIMIT;
             }
         }

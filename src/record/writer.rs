@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::bytes::Put;
-use super::chunk::{ChunkHeader, Kind, MAGIC, Point};
+use super::chunk::{ChunkHeader, ChunkKind, MAGIC, TimePoint};
 use super::error::{RecordingSummary, StopRecordingError};
-use super::recorder::Recorder;
+use super::recorder::CallRecorder;
 use sublet_engines::cast::widen;
 
 /// The maximum duration whose records are lost when the program ends suddenly.
@@ -23,13 +23,13 @@ fn panicked(payload: Box<dyn Any + Send>) -> StopRecordingError {
     StopRecordingError::Panicked
 }
 
-struct Writer<W> {
+struct SinkWriter<W> {
     sink: W,
     chunk: u32,
     bytes: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> SinkWriter<W> {
     /// Calls the sink, and catches its panic.
     fn call(&mut self, bytes: &[u8]) -> Result<(), StopRecordingError> {
         let called = catch_unwind(AssertUnwindSafe(|| self.sink.write_all(bytes)));
@@ -44,9 +44,9 @@ impl<W: Write> Writer<W> {
 
     fn chunk(
         &mut self,
-        kind: Kind,
+        kind: ChunkKind,
         records: u32,
-        point: Point,
+        point: TimePoint,
         payload: &[u8],
     ) -> Result<(), StopRecordingError> {
         let too_many = || StopRecordingError::Write(io::ErrorKind::FileTooLarge.into());
@@ -59,12 +59,12 @@ impl<W: Write> Writer<W> {
 
 /// Writes a recording until it is over.
 pub(super) fn run(
-    recorder: &Recorder,
+    recorder: &CallRecorder,
     header: &[u8],
     sink: impl Write,
 ) -> Result<RecordingSummary, StopRecordingError> {
     recorder.enter_sink();
-    let mut writer = Writer { sink, chunk: 0, bytes: 0 };
+    let mut writer = SinkWriter { sink, chunk: 0, bytes: 0 };
     let written = write(recorder, header, &mut writer);
     if let Err(error) = &written {
         recorder.give_up();
@@ -81,17 +81,17 @@ pub(super) fn run(
 }
 
 fn write<W: Write>(
-    recorder: &Recorder,
+    recorder: &CallRecorder,
     header: &[u8],
-    writer: &mut Writer<W>,
+    writer: &mut SinkWriter<W>,
 ) -> Result<RecordingSummary, StopRecordingError> {
     writer.call(&MAGIC)?;
-    writer.chunk(Kind::Head, 0, Point::default(), header)?;
+    writer.chunk(ChunkKind::Head, 0, TimePoint::default(), header)?;
     loop {
         match recorder.next_full() {
             Ok(full) => {
                 let payload = full.payload.get(..full.length).unwrap_or_default();
-                writer.chunk(Kind::Calls, full.records, full.point, payload)?;
+                writer.chunk(ChunkKind::Calls, full.records, full.point, payload)?;
                 recorder.give_back(full.payload);
             }
             Err(true) => break,
@@ -110,7 +110,7 @@ fn write<W: Write>(
     totals.number(records);
     totals.number(u64::from(writer.chunk) + 1);
     let point = start.point(0);
-    writer.chunk(Kind::Last, 0, point, &totals)?;
+    writer.chunk(ChunkKind::Last, 0, point, &totals)?;
     writer.flush()?;
     Ok(RecordingSummary { records, bytes: writer.bytes, duration: Duration::from_nanos(point.nanoseconds) })
 }

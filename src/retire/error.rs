@@ -111,7 +111,7 @@ impl Error for ReserveError {
 /// The submission was not recorded. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum SubmitError {
+pub enum ClockSubmitError {
     /// The ticket was submitted or discarded before.
     NotOpen {
         /// The rejected ticket.
@@ -129,7 +129,7 @@ pub enum SubmitError {
     },
 }
 
-impl fmt::Display for SubmitError {
+impl fmt::Display for ClockSubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotOpen { ticket } => write!(f, "{ticket:?} was submitted or discarded before"),
@@ -139,7 +139,7 @@ impl fmt::Display for SubmitError {
     }
 }
 
-impl Error for SubmitError {}
+impl Error for ClockSubmitError {}
 
 /// The recording was not discarded. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -85,6 +85,8 @@ mod ticket;
 mod timeline;
 
 pub use self::clock::{Clock, ClockView};
-pub use self::error::{DiscardError, MixedClocks, OtherClock, ReserveError, SubmitError, TooManyTimelines};
+pub use self::error::{
+    ClockSubmitError, DiscardError, MixedClocks, OtherClock, ReserveError, TooManyTimelines,
+};
 pub use self::queue::Retire;
 pub use self::ticket::{Ticket, TimelineId};

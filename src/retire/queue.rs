@@ -18,14 +18,14 @@ use sublet_engines::cast::{index, narrow};
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct Node<T> {
+struct QueueNode<T> {
     item: Option<T>,
     next: u32,
 }
 
 /// The items of one ticket, in the order in which they were pushed.
 #[derive(Clone, Copy, Debug)]
-struct Batch {
+struct TicketBatch {
     ticket: Ticket,
     first: u32,
     last: u32,
@@ -33,14 +33,14 @@ struct Batch {
 
 /// The storage of the items.
 #[derive(Debug)]
-struct Arena<T> {
-    nodes: Vec<Node<T>>,
+struct NodeArena<T> {
+    nodes: Vec<QueueNode<T>>,
     /// The chain of nodes without an item.
     free: u32,
     len: usize,
 }
 
-impl<T> Arena<T> {
+impl<T> NodeArena<T> {
     const fn new() -> Self {
         Self { nodes: Vec::new(), free: NONE, len: 0 }
     }
@@ -52,11 +52,11 @@ impl<T> Arena<T> {
         if at == NONE {
             assert!(self.nodes.len() < index(NONE), "at most 2^32 - 1 items wait");
             at = narrow(self.nodes.len());
-            self.nodes.push(Node { item: Some(item), next: NONE });
+            self.nodes.push(QueueNode { item: Some(item), next: NONE });
         } else {
             let node = &mut self.nodes[index(at)];
             self.free = node.next;
-            *node = Node { item: Some(item), next: NONE };
+            *node = QueueNode { item: Some(item), next: NONE };
         }
         self.len += 1;
         at
@@ -64,14 +64,14 @@ impl<T> Arena<T> {
 
     /// Appends a node to a batch.
     #[inline]
-    fn append(&mut self, batch: &mut Batch, node: u32) {
+    fn append(&mut self, batch: &mut TicketBatch, node: u32) {
         self.nodes[index(batch.last)].next = node;
         batch.last = node;
     }
 
     /// Removes the first item of the first batch. All invariants hold on return, so the caller's visitor may panic.
     #[inline]
-    fn take_first(&mut self, batches: &mut VecDeque<Batch>) -> Option<T> {
+    fn take_first(&mut self, batches: &mut VecDeque<TicketBatch>) -> Option<T> {
         let batch = batches.front_mut()?;
         let at = batch.first;
         let node = &mut self.nodes[index(at)];
@@ -135,17 +135,17 @@ impl<T> Arena<T> {
 #[doc(alias = "TrackResource")]
 #[doc(alias = "ResourceReleaseQueue")]
 pub struct Retire<T> {
-    arena: Arena<T>,
-    waiting: VecDeque<Batch>,
+    arena: NodeArena<T>,
+    waiting: VecDeque<TicketBatch>,
     /// Batches that are being handed out. Between calls, non-empty only if a visitor panicked.
-    ready: VecDeque<Batch>,
+    ready: VecDeque<TicketBatch>,
 }
 
 impl<T> Retire<T> {
     /// Creates an empty queue. Allocates no memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { arena: Arena::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
+        Self { arena: NodeArena::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
     }
 
     /// Adds `item`, which waits for `ticket`.
@@ -159,7 +159,7 @@ impl<T> Retire<T> {
         match self.waiting.back_mut() {
             Some(batch) if batch.ticket == ticket => self.arena.append(batch, node),
             Some(batch) if batch.ticket > ticket => self.push_older(ticket, node),
-            _ => self.waiting.push_back(Batch { ticket, first: node, last: node }),
+            _ => self.waiting.push_back(TicketBatch { ticket, first: node, last: node }),
         }
     }
 
@@ -171,7 +171,7 @@ impl<T> Retire<T> {
     /// [`MixedClocks`] if the ticket belongs to another clock.
     pub fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
         match self.waiting.back() {
-            Some(&Batch { ticket: waiting, .. }) if !waiting.is_of_same_clock(ticket) => {
+            Some(&TicketBatch { ticket: waiting, .. }) if !waiting.is_of_same_clock(ticket) => {
                 Err(MixedClocks { ticket, waiting })
             }
             _ => Ok(()),
@@ -182,7 +182,7 @@ impl<T> Retire<T> {
     fn push_older(&mut self, ticket: Ticket, node: u32) {
         match self.waiting.binary_search_by_key(&ticket, |batch| batch.ticket) {
             Ok(at) => self.arena.append(&mut self.waiting[at], node),
-            Err(at) => self.waiting.insert(at, Batch { ticket, first: node, last: node }),
+            Err(at) => self.waiting.insert(at, TicketBatch { ticket, first: node, last: node }),
         }
     }
 

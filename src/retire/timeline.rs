@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const FEW: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum TicketState {
     Open,
     /// Open, and started as the frame of a slot.
     OpenFrame(u32),
@@ -21,16 +21,16 @@ enum State {
     Submitted(u64),
 }
 
-impl State {
+impl TicketState {
     fn is_open(self) -> bool {
         !matches!(self, Self::Submitted(_))
     }
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TimelineEntry {
     serial: u64,
-    state: State,
+    state: TicketState,
 }
 
 /// A frame slot. The entry stays while the last frame of the slot is open or in flight.
@@ -61,13 +61,13 @@ pub(super) struct Timeline {
     promised: u64,
     /// The highest submitted value.
     submitted: u64,
-    unfinished: VecDeque<Entry>,
+    unfinished: VecDeque<TimelineEntry>,
     frames: Vec<Frame>,
 }
 
 impl Timeline {
-    fn finished(&self, state: State) -> bool {
-        matches!(state, State::Submitted(value) if value <= self.completed)
+    fn finished(&self, state: TicketState) -> bool {
+        matches!(state, TicketState::Submitted(value) if value <= self.completed)
     }
 
     fn position(&self, serial: u64) -> Option<usize> {
@@ -93,7 +93,8 @@ impl Timeline {
             return;
         }
         let completed = self.completed;
-        self.unfinished.retain(|entry| !matches!(entry.state, State::Submitted(value) if value <= completed));
+        self.unfinished
+            .retain(|entry| !matches!(entry.state, TicketState::Submitted(value) if value <= completed));
         if self.unfinished.len() * 2 > self.unfinished.capacity() || self.unfinished.capacity() < FEW {
             self.unfinished.reserve(self.unfinished.len().max(FEW));
         }
@@ -101,13 +102,13 @@ impl Timeline {
 
     /// Adds an open recording. Serials ascend.
     pub(super) fn open(&mut self, serial: u64) {
-        self.enter(serial, State::Open);
+        self.enter(serial, TicketState::Open);
     }
 
-    fn enter(&mut self, serial: u64, state: State) {
+    fn enter(&mut self, serial: u64, state: TicketState) {
         debug_assert!(self.unfinished.back().is_none_or(|last| last.serial < serial), "L1");
         self.make_room();
-        self.unfinished.push_back(Entry { serial, state });
+        self.unfinished.push_back(TimelineEntry { serial, state });
     }
 
     /// Returns the value for a submission without one. It must be above all completed values; otherwise the submission
@@ -121,9 +122,9 @@ impl Timeline {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
         };
-        let state = std::mem::replace(&mut self.unfinished[at].state, State::Submitted(value));
+        let state = std::mem::replace(&mut self.unfinished[at].state, TicketState::Submitted(value));
         self.submitted = self.submitted.max(value);
-        if let State::OpenFrame(slot) = state {
+        if let TicketState::OpenFrame(slot) = state {
             // If a later frame uses the slot now, the fence belongs to that frame and does not cover this one. The
             // entry of a slot stays while its last frame is open.
             let frame = self.frames.iter_mut().find(|frame| frame.slot == slot && frame.serial == serial);
@@ -140,7 +141,7 @@ impl Timeline {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
         };
-        self.unfinished[at].state = State::Submitted(0);
+        self.unfinished[at].state = TicketState::Submitted(0);
         self.trim();
         true
     }
@@ -172,7 +173,7 @@ impl Timeline {
         let unended = (last != serial && self.is_open(last)).then_some(last);
         self.frames[at].serial = serial;
         self.promise(value);
-        self.enter(serial, State::OpenFrame(slot));
+        self.enter(serial, TicketState::OpenFrame(slot));
         unended
     }
 
@@ -216,7 +217,7 @@ impl Timeline {
     /// Returns serial and value of the submission in flight that completes first.
     pub(super) fn oldest_pending(&self) -> Option<(u64, u64)> {
         let in_flight = self.unfinished.iter().filter_map(|entry| match entry.state {
-            State::Submitted(value) if value > self.completed => Some((value, entry.serial)),
+            TicketState::Submitted(value) if value > self.completed => Some((value, entry.serial)),
             _ => None,
         });
         in_flight.min().map(|(value, serial)| (serial, value))

@@ -96,7 +96,7 @@ impl Default for Wanted {
 
 /// The result of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Granted {
+pub struct GrantedMemory {
     /// Index of the memory type.
     pub memory_type: u32,
     /// True if the memory is dedicated.
@@ -113,7 +113,7 @@ pub struct Allocate {
     /// The request of the program.
     pub wanted: Wanted,
     /// The result.
-    pub granted: Granted,
+    pub granted: GrantedMemory,
 }
 
 /// A failed allocation.

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::asked::{Allocate, AllocateFailed, Failure, Granted, Needs, Wanted};
+use super::asked::{Allocate, AllocateFailed, Failure, GrantedMemory, Needs, Wanted};
 use super::error::Damage;
 use super::event::{AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber};
-use super::fields::{Asked, alignment, asked, kind, name, one_of, place, pool_place, pool_settings};
+use super::fields::{
+    RecordedRequest, alignment, asked, kind, name, one_of, place, pool_place, pool_settings,
+};
 use super::read::nanoseconds;
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
 use crate::defragment::DefragmentationAlgorithm;
 use crate::operations::operations;
 use crate::record::bytes::{Take, Wrong};
-use crate::record::chunk::Point;
+use crate::record::chunk::TimePoint;
 use crate::record::encode::{Operation, THREAD};
 use crate::record::raw::{Place, PoolPlace};
 use sublet_engines::cast::narrow;
@@ -29,7 +31,7 @@ impl From<Wrong> for Damage {
 
 /// A live allocation.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownAllocation {
     number: AllocationNumber,
     /// The index of its [`Existing`] record, if it has one.
     existing: Option<usize>,
@@ -44,14 +46,14 @@ pub(super) struct Checkpoint {
 }
 
 /// The result of decoding a record.
-enum Said {
+enum DecodedRecord {
     Event(Event),
     Unknown,
     /// It adds no event: it retracts an earlier record, or repeats one.
     Withdrawal,
 }
 
-impl From<Option<Event>> for Said {
+impl From<Option<Event>> for DecodedRecord {
     fn from(event: Option<Event>) -> Self {
         event.map_or(Self::Unknown, Self::Event)
     }
@@ -64,7 +66,7 @@ pub(super) struct Decoder {
     /// The indices of retracted records, in any order.
     withdrawn: Vec<usize>,
     unknown_events: u64,
-    allocations: BTreeMap<Place, Known>,
+    allocations: BTreeMap<Place, KnownAllocation>,
     next_allocation: u32,
     pools: BTreeMap<PoolPlace, PoolNumber>,
     next_pool: u32,
@@ -132,8 +134,8 @@ impl Decoder {
     pub(super) fn calls(
         &mut self,
         payload: &[u8],
-        before: Point,
-        after: Point,
+        before: TimePoint,
+        after: TimePoint,
     ) -> Result<u64, (usize, Damage)> {
         let mut take = Take::new(payload);
         let mut ticks = before.ticks;
@@ -154,12 +156,12 @@ impl Decoder {
                 let time = Duration::from_nanos(nanoseconds(ticks, before, after));
                 let operation = Operation::of_code(operation).ok_or(Damage::Operation { operation })?;
                 match self.event(operation, &mut take)? {
-                    Said::Event(event) => Ok(Some(Record { time, thread, event })),
-                    Said::Unknown => {
+                    DecodedRecord::Event(event) => Ok(Some(Record { time, thread, event })),
+                    DecodedRecord::Unknown => {
                         self.unknown_events += 1;
                         Ok(None)
                     }
-                    Said::Withdrawal => Ok(None),
+                    DecodedRecord::Withdrawal => Ok(None),
                 }
             };
             let record = one().map_err(|damage| (at, damage))?;
@@ -168,38 +170,38 @@ impl Decoder {
         Ok(counted)
     }
 
-    fn allocate_failed(&self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn allocate_failed(&self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let (resource, wanted) = self.meant(asked(take)?);
         let failure = Failure::of_number(take.byte()?);
         let failed = |wanted| AllocateFailed { resource, wanted, failure };
         Ok(wanted.map(|wanted| Event::AllocateFailed(Box::new(failed(wanted)))).into())
     }
 
-    fn create_pool(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn create_pool(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let at = pool_place(take)?;
         let settings = Box::new(pool_settings(take)?);
         let pool = PoolNumber(self.next_pool);
         // The pool was created while the recording began, and has two records. The first one counts.
         if self.pools.contains_key(&at) {
-            return Ok(Said::Withdrawal);
+            return Ok(DecodedRecord::Withdrawal);
         }
         self.pools.insert(at, pool);
         self.next_pool += 1;
-        Ok(Said::Event(Event::CreatePool { pool, settings }))
+        Ok(DecodedRecord::Event(Event::CreatePool { pool, settings }))
     }
 
-    fn create_scope(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn create_scope(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let number = take.small()?;
         let settings =
             ScopeSettings { block_size: take.number()?, priority: take.float()?, name: name(take)? };
         let scope = ScopeNumber(self.next_scope);
         // Same as for pools.
         if self.scopes.contains_key(&number) {
-            return Ok(Said::Withdrawal);
+            return Ok(DecodedRecord::Withdrawal);
         }
         self.scopes.insert(number, scope);
         self.next_scope += 1;
-        Ok(Said::Event(Event::CreateScope { scope, settings: Box::new(settings) }))
+        Ok(DecodedRecord::Event(Event::CreateScope { scope, settings: Box::new(settings) }))
     }
 
     fn allocation(&self, at: Place) -> Option<AllocationNumber> {
@@ -246,7 +248,7 @@ impl Decoder {
     fn number(&mut self, at: Place, existing: Option<usize>) -> Result<AllocationNumber, Damage> {
         let number = match self.allocations.get(&at) {
             // It was allocated while the recording began, and has two records. The later one has more data.
-            Some(&Known { number, existing: Some(record) }) if existing.is_none() => {
+            Some(&KnownAllocation { number, existing: Some(record) }) if existing.is_none() => {
                 self.withdrawn.push(record);
                 number
             }
@@ -257,11 +259,11 @@ impl Decoder {
                 number
             }
         };
-        self.allocations.insert(at, Known { number, existing });
+        self.allocations.insert(at, KnownAllocation { number, existing });
         Ok(number)
     }
 
-    fn existing(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn existing(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let at = place(take)?;
         let mut existing = Existing {
             allocation: AllocationNumber(0),
@@ -286,26 +288,31 @@ impl Decoder {
         existing.user_data = take.optional()?;
         existing.name = name(take)?;
         existing.allocation = self.number(at, Some(self.records.len()))?;
-        Ok(Said::Event(Event::Existing(Box::new(existing))))
+        Ok(DecodedRecord::Event(Event::Existing(Box::new(existing))))
     }
 
-    fn allocate(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn allocate(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let asked = asked(take)?;
         let scope = asked.scope;
         let (resource, wanted) = self.meant(asked);
         let memory_type = take.small()?;
         let at = place(take)?;
-        let Some(wanted) = wanted else { return Ok(Said::Unknown) };
+        let Some(wanted) = wanted else { return Ok(DecodedRecord::Unknown) };
         if let Some(scope) = scope {
             self.vectors.insert((scope, PoolPlace { vector: at.vector, generation: at.generation }));
         }
-        let granted = Granted { memory_type, dedicated: at.dedicated };
+        let granted = GrantedMemory { memory_type, dedicated: at.dedicated };
         let allocation = self.number(at, None)?;
-        Ok(Said::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
+        Ok(DecodedRecord::Event(Event::Allocate(Box::new(Allocate {
+            allocation,
+            resource,
+            wanted,
+            granted,
+        }))))
     }
 
     /// Resolves pool and scope of a request; `None` if one of them is unknown.
-    fn meant(&self, asked: Asked) -> (Needs, Option<Wanted>) {
+    fn meant(&self, asked: RecordedRequest) -> (Needs, Option<Wanted>) {
         let mut wanted = asked.wanted;
         let mut is_known = true;
         if let Some(pool) = asked.pool {
@@ -319,7 +326,7 @@ impl Decoder {
         (asked.needs, is_known.then_some(wanted))
     }
 
-    fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let raw = take.small()?;
         let mut begin = BeginDefragmentation {
             algorithm: one_of(&DefragmentationAlgorithm::ALL, take.number()?)?,
@@ -336,10 +343,10 @@ impl Decoder {
             return Err(Damage::Twice);
         }
         self.next_defragmentation += 1;
-        Ok(Said::Event(Event::BeginDefragmentation(Box::new(begin))))
+        Ok(DecodedRecord::Event(Event::BeginDefragmentation(Box::new(begin))))
     }
 
-    fn moved(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+    fn moved(&mut self, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
         let defragmentation = self.defragmentation(take.small()?);
         let source = place(take)?;
         let outcome = match take.byte()? {
@@ -350,10 +357,14 @@ impl Decoder {
                     if let Some(defragmentation) = defragmentation {
                         self.completed.insert(destination, self.records.len());
                         let (allocation, outcome) = (known.number, MoveOutcome::Completed);
-                        return Ok(Said::Event(Event::Move { defragmentation, allocation, outcome }));
+                        return Ok(DecodedRecord::Event(Event::Move {
+                            defragmentation,
+                            allocation,
+                            outcome,
+                        }));
                     }
                 }
-                return Ok(Said::Unknown);
+                return Ok(DecodedRecord::Unknown);
             }
             1 => MoveOutcome::Ignored,
             2 => MoveOutcome::Freed,
@@ -364,7 +375,7 @@ impl Decoder {
                     self.allocations.insert(source, known);
                 }
                 self.withdrawn.extend(self.completed.remove(&destination));
-                return Ok(Said::Withdrawal);
+                return Ok(DecodedRecord::Withdrawal);
             }
             _ => return Err(Damage::Value),
         };
@@ -373,14 +384,14 @@ impl Decoder {
             _ => self.allocations.get(&source).copied(),
         };
         Ok(match (defragmentation, known) {
-            (Some(defragmentation), Some(Known { number: allocation, .. })) => {
-                Said::Event(Event::Move { defragmentation, allocation, outcome })
+            (Some(defragmentation), Some(KnownAllocation { number: allocation, .. })) => {
+                DecodedRecord::Event(Event::Move { defragmentation, allocation, outcome })
             }
             // The move is unknown, but the allocation was freed.
-            (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
-                Said::Event(Event::Free { allocation })
+            (None, Some(KnownAllocation { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
+                DecodedRecord::Event(Event::Free { allocation })
             }
-            _ => Said::Unknown,
+            _ => DecodedRecord::Unknown,
         })
     }
 }
@@ -434,7 +445,7 @@ macro_rules! event_reader {
         )* }
     ) => {
         impl Decoder {
-            fn event(&mut self, operation: Operation, take: &mut Take<'_>) -> Result<Said, Damage> {
+            fn event(&mut self, operation: Operation, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
                 match operation {
                     Operation::Existing => self.existing(take),
                     Operation::Allocate => self.allocate(take),
@@ -446,8 +457,8 @@ macro_rules! event_reader {
                     $(Operation::$name => {
                         // Reads all fields before it returns for an unknown one.
                         $($(let $field = meaning!($kind self take);)*
-                        let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Unknown) };)?
-                        Ok(Said::Event(Event::$name $({ $($field),* })?))
+                        let ($(Some($field),)*) = ($($field,)*) else { return Ok(DecodedRecord::Unknown) };)?
+                        Ok(DecodedRecord::Event(Event::$name $({ $($field),* })?))
                     })*
                 }
             }

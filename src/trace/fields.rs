@@ -13,14 +13,14 @@ use crate::record::raw::{Place, PoolPlace};
 use sublet_engines::cast::host_size;
 
 /// A request. `wanted` lacks pool and scope.
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     pub(super) needs: Needs,
     pub(super) wanted: Wanted,
     pub(super) pool: Option<PoolPlace>,
     pub(super) scope: Option<u32>,
 }
 
-pub(super) fn asked(take: &mut Take<'_>) -> Result<Asked, Wrong> {
+pub(super) fn asked(take: &mut Take<'_>) -> Result<RecordedRequest, Wrong> {
     let word = u32::from_le_bytes(take.array()?);
     if word & !bit::KNOWN != 0 {
         return Err(Wrong::Number);
@@ -54,7 +54,7 @@ pub(super) fn asked(take: &mut Take<'_>) -> Result<Asked, Wrong> {
     wanted.min_alignment = if has(bit::MIN_ALIGNMENT) { alignment(take)? } else { 0 };
     wanted.user_data = if has(bit::USER_DATA) { take.number()? } else { 0 };
     wanted.name = if has(bit::NAME) { Some(take.text()?.into()) } else { None };
-    Ok(Asked { needs, wanted, pool, scope })
+    Ok(RecordedRequest { needs, wanted, pool, scope })
 }
 
 pub(super) fn place(take: &mut Take<'_>) -> Result<Place, Wrong> {

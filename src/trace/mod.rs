@@ -5,11 +5,11 @@
 //! a recording into a file.
 //!
 //! ```
-//! use sublet::trace::{Buffer, Event, Trace};
+//! use sublet::trace::{Event, Trace, TraceBuffer};
 //! # use sublet::*; use ash::vk;
 //! # let (gpu, allocator) = sublet::doc_example();
 //! # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
-//! let file = Buffer::new();
+//! let file = TraceBuffer::new();
 //! allocator.start_recording(file.clone())?;
 //! let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
 //! let allocation = allocator.allocate_memory(&requirements, &info)?;
@@ -170,7 +170,7 @@ mod sink;
 mod tests;
 mod write;
 
-pub use self::asked::{Allocate, AllocateFailed, Failure, Granted, Needs, Wanted};
+pub use self::asked::{Allocate, AllocateFailed, Failure, GrantedMemory, Needs, Wanted};
 pub use self::environment::start_from_environment;
 pub use self::error::{Damage, ReadTraceError};
 pub use self::event::{
@@ -181,6 +181,6 @@ pub use self::replay::{
     CallKind, CallReport, Extremes, Footprint, FreeRanges, Latencies, Replay, ReplayReport, ReplayedPool,
 };
 pub use self::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
-pub use self::sink::Buffer;
+pub use self::sink::TraceBuffer;
 pub use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
-pub use crate::record::header::{Header, Heap, MemoryType};
+pub use crate::record::header::{Header, TraceHeap, TraceMemoryType};

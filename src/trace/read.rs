@@ -4,7 +4,7 @@ use super::decode::Decoder;
 use super::error::{Damage, ReadTraceError};
 use super::event::Trace;
 use crate::record::bytes::Take;
-use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, VERSION, checksum};
+use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, MAGIC, TimePoint, VERSION, checksum};
 use crate::record::header::Header;
 use sublet_engines::cast::{index, widen};
 
@@ -41,7 +41,7 @@ impl Trace {
     /// # Errors
     /// [`ReadTraceError`] if the first chunk, which contains the [`Header`], is damaged.
     pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
-        let mut chunks = Chunks { bytes, at: MAGIC.len(), number: 0 };
+        let mut chunks = TraceChunks { bytes, at: MAGIC.len(), number: 0 };
         let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };
         match bytes.split_at_checked(MAGIC.len()) {
             Some((magic, _)) if magic == MAGIC => {}
@@ -55,7 +55,7 @@ impl Trace {
             _ => return Err(at_start(Damage::NotATrace)),
         }
         let first = chunks.next()?;
-        if first.header.kind != Kind::Head {
+        if first.header.kind != ChunkKind::Head {
             return Err(chunks.error(first.at, Damage::Kind { mark: first.header.kind.mark() }));
         }
         let mut take = Take::new(first.payload);
@@ -69,7 +69,7 @@ impl Trace {
 }
 
 /// A chunk with a valid checksum.
-struct Chunk<'a> {
+struct TraceChunk<'a> {
     header: ChunkHeader,
     payload: &'a [u8],
     /// The index of its first byte.
@@ -77,19 +77,19 @@ struct Chunk<'a> {
     payload_at: usize,
 }
 
-struct Chunks<'a> {
+struct TraceChunks<'a> {
     bytes: &'a [u8],
     at: usize,
     /// The number of the next chunk.
     number: u32,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> TraceChunks<'a> {
     fn error(&self, at: usize, damage: Damage) -> ReadTraceError {
         ReadTraceError { offset: widen(at), chunk: self.number.saturating_sub(1), damage }
     }
 
-    fn next(&mut self) -> Result<Chunk<'a>, ReadTraceError> {
+    fn next(&mut self) -> Result<TraceChunk<'a>, ReadTraceError> {
         let at = self.at;
         let number = self.number;
         let error = |damage| Err(ReadTraceError { offset: widen(at), chunk: number, damage });
@@ -118,20 +118,20 @@ impl<'a> Chunks<'a> {
         }
         self.number = number.saturating_add(1);
         self.at = at + CHUNK_HEADER_BYTES + length;
-        Ok(Chunk { header: said, payload, at, payload_at: at + CHUNK_HEADER_BYTES })
+        Ok(TraceChunk { header: said, payload, at, payload_at: at + CHUNK_HEADER_BYTES })
     }
 
     /// Reads all chunks after the first.
-    fn read_calls(&mut self, decoder: &mut Decoder, first: Point) -> Result<(), ReadTraceError> {
+    fn read_calls(&mut self, decoder: &mut Decoder, first: TimePoint) -> Result<(), ReadTraceError> {
         let mut before = first;
         let mut records = 0;
         loop {
             let chunk = self.next()?;
             match chunk.header.kind {
-                Kind::Head => {
+                ChunkKind::Head => {
                     return Err(self.error(chunk.at, Damage::Kind { mark: chunk.header.kind.mark() }));
                 }
-                Kind::Calls => {
+                ChunkKind::Calls => {
                     // A chunk is decoded completely or not at all.
                     let checkpoint = decoder.checkpoint();
                     let stored = u64::from(chunk.header.records);
@@ -144,7 +144,7 @@ impl<'a> Chunks<'a> {
                     records += stored;
                     before = chunk.header.point;
                 }
-                Kind::Last => {
+                ChunkKind::Last => {
                     let mut take = Take::new(chunk.payload);
                     let mut total = |counted: u64| match take.number() {
                         Ok(stored) if stored == counted => Ok(()),
@@ -165,7 +165,7 @@ impl<'a> Chunks<'a> {
 }
 
 /// Returns the nanoseconds at `ticks`, interpolated between two points.
-pub(super) fn nanoseconds(ticks: u64, before: Point, after: Point) -> u64 {
+pub(super) fn nanoseconds(ticks: u64, before: TimePoint, after: TimePoint) -> u64 {
     let span = after.ticks.saturating_sub(before.ticks);
     let lasted = after.nanoseconds.saturating_sub(before.nanoseconds);
     let passed = ticks.saturating_sub(before.ticks).min(span);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn times_lie_between_the_moments_that_are_known() {
-        let point = |ticks, nanoseconds| Point { ticks, nanoseconds };
+        let point = |ticks, nanoseconds| TimePoint { ticks, nanoseconds };
         let (before, after) = (point(1000, 100), point(4000, 1100));
         assert_eq!(nanoseconds(1000, before, after), 100);
         assert_eq!(nanoseconds(2500, before, after), 600);

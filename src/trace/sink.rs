@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 /// ```
 /// # use sublet::*;
 /// # let (gpu, allocator) = sublet::doc_example();
-/// let buffer = trace::Buffer::new();
+/// let buffer = trace::TraceBuffer::new();
 /// allocator.start_recording(buffer.clone())?;
 /// allocator.trim();
 /// allocator.stop_recording()?;
@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+pub struct TraceBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Buffer {
+impl TraceBuffer {
     /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
@@ -35,7 +35,7 @@ impl Buffer {
     }
 }
 
-impl io::Write for Buffer {
+impl io::Write for TraceBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())

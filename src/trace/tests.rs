@@ -10,7 +10,7 @@ use crate::create_info::{
 };
 use crate::defragment::DefragmentationAlgorithm;
 use crate::engine::Algorithm;
-use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
+use crate::record::chunk::{ChunkHeader, ChunkKind, MAGIC, TimePoint};
 use crate::record::encode::{Operation, THREAD};
 
 /// A header without default values.
@@ -26,8 +26,11 @@ fn header() -> Header {
         device_type: vk::PhysicalDeviceType::DISCRETE_GPU,
         driver_version: 5,
         device_api_version: vk::API_VERSION_1_3,
-        heaps: vec![Heap { size: 8 << 30, flags: vk::MemoryHeapFlags::DEVICE_LOCAL }, Heap::default()],
-        memory_types: vec![MemoryType { heap: 1, flags: vk::MemoryPropertyFlags::HOST_VISIBLE }],
+        heaps: vec![
+            TraceHeap { size: 8 << 30, flags: vk::MemoryHeapFlags::DEVICE_LOCAL },
+            TraceHeap::default(),
+        ],
+        memory_types: vec![TraceMemoryType { heap: 1, flags: vk::MemoryPropertyFlags::HOST_VISIBLE }],
         buffer_image_granularity: 1024,
         non_coherent_atom_size: 64,
         max_memory_allocation_count: 4096,
@@ -121,13 +124,13 @@ fn events() -> Vec<Event> {
             allocation: second,
             resource: needs,
             wanted,
-            granted: Granted { memory_type: 1, dedicated: true },
+            granted: GrantedMemory { memory_type: 1, dedicated: true },
         })),
         Event::Allocate(Box::new(Allocate {
             allocation: third,
             resource: Needs::default(),
             wanted: Wanted::default(),
-            granted: Granted::default(),
+            granted: GrantedMemory::default(),
         })),
         Event::AllocateFailed(Box::new(AllocateFailed {
             resource: odd,
@@ -242,7 +245,7 @@ fn the_example_of_the_documentation_is_what_it_says() {
             ..Needs::default()
         },
         wanted: Wanted { usage: MemoryUsage::Auto, name: Some("mesh".into()), ..Wanted::default() },
-        granted: Granted { memory_type: 1, dedicated: false },
+        granted: GrantedMemory { memory_type: 1, dedicated: false },
     };
     let record = |micros, event| Record { time: Duration::from_micros(micros), thread: 0, event };
     let records = vec![record(1, Event::Allocate(Box::new(made))), record(3, Event::Free { allocation })];
@@ -292,13 +295,13 @@ fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
     Header::default().encode(&mut head);
     let mut file = MAGIC.to_vec();
     let mut chunk = |kind, number, records, payload: &[u8]| {
-        let header = ChunkHeader { kind, number, records, point: Point::default() };
+        let header = ChunkHeader { kind, number, records, point: TimePoint::default() };
         file.extend(header.to_bytes(payload));
         file.extend(payload);
     };
-    chunk(Kind::Head, 0, 0, &head);
+    chunk(ChunkKind::Head, 0, 0, &head);
     for (number, &(payload, records)) in (1..).zip(chunks) {
-        chunk(Kind::Calls, number, records, payload);
+        chunk(ChunkKind::Calls, number, records, payload);
     }
     file
 }

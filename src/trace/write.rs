@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::asked::{Granted, Needs, Wanted};
+use super::asked::{GrantedMemory, Needs, Wanted};
 use super::event::{AllocationNumber, Event, PoolNumber, Record, ScopeNumber, Trace};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
 use crate::operations::operations;
 use crate::record::bytes::Put;
-use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
-use crate::record::encode::{self, Field, THREAD};
+use crate::record::chunk::{ChunkHeader, ChunkKind, MAGIC, TimePoint};
+use crate::record::encode::{self, RecordField, THREAD};
 use crate::record::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawScope, RawWanted,
 };
@@ -27,23 +27,23 @@ impl Trace {
     /// allocation, pool or scope of an event, the event is written as a call for an unknown object.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = TraceWriter::default();
         writer.file.extend(MAGIC);
         self.header.encode(&mut writer.payload);
-        writer.close(Kind::Head);
+        writer.close(ChunkKind::Head);
         for record in &self.records {
             writer.record(record);
             if writer.payload.len() >= ENOUGH_BYTES {
-                writer.close(Kind::Calls);
+                writer.close(ChunkKind::Calls);
             }
         }
         if !writer.payload.is_empty() {
-            writer.close(Kind::Calls);
+            writer.close(ChunkKind::Calls);
         }
         let total = writer.total;
         writer.payload.number(total);
         writer.payload.number(u64::from(writer.chunk) + 1);
-        writer.close(Kind::Last);
+        writer.close(ChunkKind::Last);
         writer.file
     }
 }
@@ -52,7 +52,7 @@ impl Trace {
 const NOBODY: Place = Place { vector: u32::MAX >> 2, generation: 1, shard: 0, dedicated: false, key: 0 };
 
 #[derive(Default)]
-struct Writer {
+struct TraceWriter {
     file: Vec<u8>,
     payload: Vec<u8>,
     chunk: u32,
@@ -65,9 +65,9 @@ struct Writer {
     places: BTreeMap<AllocationNumber, Place>,
 }
 
-impl Writer {
-    fn close(&mut self, kind: Kind) {
-        let point = Point { ticks: self.nanoseconds, nanoseconds: self.nanoseconds };
+impl TraceWriter {
+    fn close(&mut self, kind: ChunkKind) {
+        let point = TimePoint { ticks: self.nanoseconds, nanoseconds: self.nanoseconds };
         let header = ChunkHeader { kind, number: self.chunk, records: self.records, point };
         self.file.extend(header.to_bytes(&self.payload));
         self.file.append(&mut self.payload);
@@ -106,7 +106,7 @@ impl Writer {
         number: AllocationNumber,
         pool: Option<PoolNumber>,
         scope: Option<ScopeNumber>,
-        granted: Granted,
+        granted: GrantedMemory,
     ) -> Place {
         let vector = match (pool, scope) {
             (Some(pool), _) => pool_place(pool).vector,
@@ -158,7 +158,7 @@ impl Writer {
 
     fn existing(&mut self, existing: &Existing) {
         let &Existing { allocation, memory_type, dedicated, size, alignment, kind, usage, .. } = existing;
-        let granted = Granted { memory_type, dedicated };
+        let granted = GrantedMemory { memory_type, dedicated };
         let raw = RawExisting {
             place: self.new_place(allocation, existing.pool, existing.scope, granted),
             memory_type,
@@ -230,7 +230,7 @@ macro_rules! event_writer {
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
     ) => {
-        impl Writer {
+        impl TraceWriter {
             fn event(&mut self, event: &Event) {
                 match event {
                     $(Event::$name $({ $($field),* })? => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::allocator::Allocator;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedAllocatorRef {}
 }
 
 /// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`.
@@ -30,26 +30,26 @@ mod sealed {
 /// let renderer = Renderer { uploads, allocator };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait AllocatorRef: sealed::Sealed {
+pub trait AllocatorRef: sealed::SealedAllocatorRef {
     /// The allocator.
     fn allocator(&self) -> &Allocator;
 }
 
-impl sealed::Sealed for &Allocator {}
+impl sealed::SealedAllocatorRef for &Allocator {}
 impl AllocatorRef for &Allocator {
     fn allocator(&self) -> &Allocator {
         self
     }
 }
 
-impl sealed::Sealed for Arc<Allocator> {}
+impl sealed::SealedAllocatorRef for Arc<Allocator> {}
 impl AllocatorRef for Arc<Allocator> {
     fn allocator(&self) -> &Allocator {
         self
     }
 }
 
-impl sealed::Sealed for Rc<Allocator> {}
+impl sealed::SealedAllocatorRef for Rc<Allocator> {}
 impl AllocatorRef for Rc<Allocator> {
     fn allocator(&self) -> &Allocator {
         self

@@ -24,7 +24,7 @@ unsafe impl Sync for Upload {}
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Backing {
+pub(super) struct PageBacking {
     pub(super) buffer: vk::Buffer,
     allocation: Option<Allocation>,
     pointer: MappedPointer,
@@ -39,7 +39,7 @@ pub(super) struct Backing {
     pub(super) is_fallback: bool,
 }
 
-impl Backing {
+impl PageBacking {
     /// The value without a buffer.
     pub(super) const GONE: Self = Self {
         buffer: vk::Buffer::null(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::allocator_ref::AllocatorRef;
-use super::backing::Backing;
+use super::backing::PageBacking;
 use super::create_info::{UploadArenaCreateInfo, UploadMemory};
 use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
@@ -16,7 +16,7 @@ use crate::allocator::{Allocator, Resource};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
-use crate::device::{Device, DriverError, Requirements};
+use crate::device::{DriverError, LiveDevice, ResourceRequirements};
 use crate::engine::Algorithm;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError};
 use crate::memory_type::device_access;
@@ -29,10 +29,10 @@ const SMALL_BAR: u64 = 256 << 20;
 
 /// Ranges for `vkFlushMappedMemoryRanges`. Kept so that a flush allocates no host memory.
 #[derive(Debug, Default)]
-pub(super) struct Ranges(Vec<vk::MappedMemoryRange<'static>>);
+pub(super) struct FlushRanges(Vec<vk::MappedMemoryRange<'static>>);
 
-// SAFETY: the only pointers in it are `pNext` chains, which are null: only `Buffers::add_range` adds to it.
-unsafe impl Send for Ranges {}
+// SAFETY: the only pointers in it are `pNext` chains, which are null: only `ArenaBuffers::add_range` adds to it.
+unsafe impl Send for FlushRanges {}
 
 /// The source of memory.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ const BASE_ALIGNMENT: u64 = 4096;
 
 /// The parameters of all buffers of an arena.
 #[derive(Debug)]
-pub(super) struct Buffers<A: AllocatorRef> {
+pub(super) struct ArenaBuffers<A: AllocatorRef> {
     allocator: A,
     origin: Origin,
     usage: vk::BufferUsageFlags,
@@ -70,7 +70,7 @@ pub(super) struct Buffers<A: AllocatorRef> {
     caller: &'static Location<'static>,
 }
 
-impl<A: AllocatorRef> Buffers<A> {
+impl<A: AllocatorRef> ArenaBuffers<A> {
     /// Validates the request, and creates the first pool. Returns the size of a page, rounded up to
     /// `nonCoherentAtomSize`.
     ///
@@ -172,7 +172,7 @@ impl<A: AllocatorRef> Buffers<A> {
     /// Rounds up the offset at which the next recording may write. Two recordings must not share an atom, so that
     /// flushing one does not touch bytes that the device reads for the other.
     #[inline]
-    pub(super) fn round(&self, backing: &Backing, offset: u64) -> u64 {
+    pub(super) fn round(&self, backing: &PageBacking, offset: u64) -> u64 {
         if backing.coherent {
             return offset;
         }
@@ -196,7 +196,7 @@ impl<A: AllocatorRef> Buffers<A> {
         alone: bool,
         heaps: Range<usize>,
         mut told: Option<CreateError>,
-    ) -> Result<Backing, CreateError> {
+    ) -> Result<PageBacking, CreateError> {
         for at in heaps {
             if let Origin::Own { block_size, pools } = &self.origin {
                 if !alone && pools[at].is_none() {
@@ -234,7 +234,7 @@ impl<A: AllocatorRef> Buffers<A> {
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.
-    unsafe fn create_in(&self, at: usize, size: u64, alone: bool) -> Result<Backing, CreateError> {
+    unsafe fn create_in(&self, at: usize, size: u64, alone: bool) -> Result<PageBacking, CreateError> {
         let owner = self.allocator.allocator();
         let memory_type = self.memory_types[at];
         let buffer_info = vk::BufferCreateInfo::default().size(size).usage(self.usage);
@@ -242,7 +242,7 @@ impl<A: AllocatorRef> Buffers<A> {
             flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
             usage: MemoryUsage::Auto,
             memory_type_bits: 1 << memory_type,
-            // Offsets are aligned within the buffer; this also aligns pointers and addresses. `Backing::alignment`
+            // Offsets are aligned within the buffer; this also aligns pointers and addresses. `PageBacking::alignment`
             // measures what the driver returned.
             min_alignment: self.base_alignment,
             name: self.name.as_deref(),
@@ -271,7 +271,7 @@ impl<A: AllocatorRef> Buffers<A> {
         );
         // SAFETY: both were just created. The allocation was asked to be mapped, and stays so until it is freed, which
         // happens in `destroy` only.
-        let backing = unsafe { Backing::new(buffer, allocation, size, address, memory_size) };
+        let backing = unsafe { PageBacking::new(buffer, allocation, size, address, memory_size) };
         let backing = backing.map(|mut backing| {
             backing.memory_type = memory_type;
             backing.coherent = owner.device().is_coherent(memory_type);
@@ -294,7 +294,7 @@ impl<A: AllocatorRef> Buffers<A> {
     ///
     /// # Safety
     /// The device no longer uses it.
-    pub(super) unsafe fn destroy(&self, backing: &mut Backing) {
+    pub(super) unsafe fn destroy(&self, backing: &mut PageBacking) {
         let (size, memory_type) = (backing.size(), backing.memory_type);
         if let Some((buffer, allocation)) = backing.take() {
             // SAFETY: the caller's promise; both are of this allocator.
@@ -323,7 +323,7 @@ impl<A: AllocatorRef> Buffers<A> {
     }
 
     /// Adds the bytes from `begin` to `end`, which the host has written, if they need a flush.
-    pub(super) fn add_range(&self, ranges: &mut Ranges, backing: &Backing, begin: u64, end: u64) {
+    pub(super) fn add_range(&self, ranges: &mut FlushRanges, backing: &PageBacking, begin: u64, end: u64) {
         let Some(allocation) = backing.allocation().filter(|_| !backing.coherent && begin < end) else {
             return;
         };
@@ -338,7 +338,7 @@ impl<A: AllocatorRef> Buffers<A> {
     }
 
     /// Flushes the ranges with at most one driver call, and clears them.
-    pub(super) fn flush(&self, ranges: &mut Ranges) -> Result<(), FlushError> {
+    pub(super) fn flush(&self, ranges: &mut FlushRanges) -> Result<(), FlushError> {
         if ranges.0.is_empty() {
             return Ok(());
         }
@@ -399,10 +399,10 @@ fn make_pool(
 /// # Safety
 /// The usages are valid for the device, and the size is not zero.
 unsafe fn requirements(
-    device: &Device,
+    device: &LiveDevice,
     size: u64,
     usage: vk::BufferUsageFlags,
-) -> Result<Requirements, CreateUploadError> {
+) -> Result<ResourceRequirements, CreateUploadError> {
     let info = vk::BufferCreateInfo::default().size(size).usage(usage);
     // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
     unsafe { device.requirements_for_buffer(&info) }

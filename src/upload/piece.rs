@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::device::Device;
+use crate::device::LiveDevice;
 use sublet_engines::Alignment;
 
 /// Bytes of a mapped buffer that belong to the caller until the recording that uses them is done.
@@ -74,7 +74,7 @@ pub struct Alignments {
 }
 
 impl Alignments {
-    pub(super) fn of(device: &Device) -> Self {
+    pub(super) fn of(device: &LiveDevice) -> Self {
         let limits = &device.properties.limits;
         let power_of_two = |limit| Alignment::at_least(limit).get();
         let uniform = power_of_two(limits.min_uniform_buffer_offset_alignment);

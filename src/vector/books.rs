@@ -25,7 +25,7 @@ use sublet_engines::{AllocateError, InRegion, Key, Metadata, RegionId};
 
 /// A block with its counters.
 #[derive(Debug)]
-struct Slot<K> {
+struct BlockSlot<K> {
     block: K,
     units: u64,
     live: u32,
@@ -39,7 +39,7 @@ struct Slot<K> {
 const HAS_BLOCK: &str = "V1: a region has a block";
 
 /// The result of an attempt with the existing blocks.
-pub(super) enum Placed<G> {
+pub(super) enum PlacementResult<G> {
     Granted(G),
     /// There is no room. `tried` blocks had room, but refused.
     NoRoom {
@@ -55,12 +55,12 @@ pub(super) type Realize<'a, B, M> =
     ) -> Result<<B as Backing<M>>::Item, Refusal<<B as Backing<M>>::Error>>;
 
 /// See the [module](self).
-pub(super) struct Core<B: Backing<M>, M: Metadata> {
+pub(super) struct VectorBooks<B: Backing<M>, M: Metadata> {
     id: u64,
     pub(super) engine: M,
     pub(super) policy: Policy,
     pub(super) name: Option<Box<str>>,
-    slots: Vec<Option<Slot<B::Block>>>,
+    slots: Vec<Option<BlockSlot<B::Block>>>,
     sums: VectorStatistics,
     /// The number of empty blocks that were made for oversize requests.
     own_empty: u32,
@@ -86,7 +86,7 @@ impl<M: Metadata> Drop for Unrealized<'_, M> {
     }
 }
 
-impl<B: Backing<M>, M: Metadata> Core<B, M> {
+impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
     pub(super) fn new(engine: M, policy: Policy) -> Self {
         /// The number of vectors so far. A key contains the number of its vector.
         static VECTORS: AtomicU64 = AtomicU64::new(0);
@@ -120,11 +120,11 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         VectorKey { vector: self.id, key }
     }
 
-    fn slot(&self, region: RegionId) -> &Slot<B::Block> {
+    fn slot(&self, region: RegionId) -> &BlockSlot<B::Block> {
         self.slots.get(index(region.0)).and_then(Option::as_ref).expect(HAS_BLOCK)
     }
 
-    fn slot_mut(&mut self, region: RegionId) -> &mut Slot<B::Block> {
+    fn slot_mut(&mut self, region: RegionId) -> &mut BlockSlot<B::Block> {
         self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect(HAS_BLOCK)
     }
 
@@ -134,7 +134,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         request: &M::Request,
         realize: Realize<'_, B, M>,
         doomed: &mut Vec<B::Block>,
-    ) -> Result<Placed<GrantOf<B, M>>, VectorError<B::Error>> {
+    ) -> Result<PlacementResult<GrantOf<B, M>>, VectorError<B::Error>> {
         let mut tried = 0;
         loop {
             // An engine that can close regions grants nothing in a closed one.
@@ -148,7 +148,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
             };
             let (key, span) = match granted {
                 Ok(granted) => granted,
-                Err(AllocateError::NoSpace) => return Ok(Placed::NoRoom { tried }),
+                Err(AllocateError::NoSpace) => return Ok(PlacementResult::NoRoom { tried }),
                 Err(error) => return Err(VectorError::Request(error)),
             };
             let region = span.region();
@@ -158,7 +158,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 Ok(item) => {
                     std::mem::forget(unrealized);
                     self.count(region);
-                    return Ok(Placed::Granted(Granted { key: self.key_of(key), span, item }));
+                    return Ok(PlacementResult::Granted(Granted { key: self.key_of(key), span, item }));
                 }
                 Err(refusal) => refusal,
             };
@@ -268,7 +268,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
             self.slots.resize_with(at + 1, || None);
         }
         let slot =
-            Slot { block, units, live: 0, sealed: false, own: next.own, empty_since: self.collections };
+            BlockSlot { block, units, live: 0, sealed: false, own: next.own, empty_since: self.collections };
         self.slots[at] = Some(slot);
         self.sums.blocks += 1;
         self.sums.own_blocks += u32::from(next.own);
@@ -377,7 +377,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     }
 
     /// Empty blocks: those of oversize requests, or the others.
-    fn empty(&self, own: bool) -> impl Iterator<Item = (RegionId, &Slot<B::Block>)> {
+    fn empty(&self, own: bool) -> impl Iterator<Item = (RegionId, &BlockSlot<B::Block>)> {
         let ids = (0..narrow(self.slots.len())).map(RegionId);
         let present = ids.zip(&self.slots).filter_map(|(id, slot)| Some((id, slot.as_ref()?)));
         present.filter(move |(_, slot)| slot.live == 0 && slot.own == own)
@@ -483,7 +483,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
 
     pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockInfo, &B::Block)> {
         (0..).zip(&self.slots).filter_map(|(id, slot)| {
-            let Slot { ref block, live, sealed, own, .. } = *slot.as_ref()?;
+            let BlockSlot { ref block, live, sealed, own, .. } = *slot.as_ref()?;
             Some((BlockInfo { region: RegionId(id), live, sealed, own }, block))
         })
     }
@@ -522,7 +522,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     }
 }
 
-impl<B: Backing<M>, M: Metadata> Core<B, M> {
+impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
     pub(super) fn fmt_as(&self, what: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct(what);
         shown.field("name", &self.name).field("policy", &self.policy).field("statistics", &self.statistics());

@@ -6,7 +6,7 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, HandleError, Refusal, VectorError, VectorKey,
     VectorStatistics,
 };
-use super::books::{Core, Placed};
+use super::books::{PlacementResult, VectorBooks};
 use super::grow::{destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
@@ -52,7 +52,7 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// ```
 pub struct BlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
-    core: Core<B, M>,
+    core: VectorBooks<B, M>,
 }
 
 impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
@@ -62,7 +62,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
-        let mut vector = Self { backing, core: Core::new(engine, Policy { min_blocks: 0, ..policy }) };
+        let mut vector = Self { backing, core: VectorBooks::new(engine, Policy { min_blocks: 0, ..policy }) };
         for _ in 0..policy.min_blocks {
             grow(&vector.backing, &mut &mut vector.core, None, |_, _| Ok(()))?;
         }
@@ -93,8 +93,10 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         let Self { backing, core } = self;
         let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
         match visit(backing, &mut &mut *core, |core, doomed| core.place(request, &mut realize, doomed))? {
-            Placed::Granted(granted) => Ok(granted),
-            Placed::NoRoom { tried } => grow_for(backing, &mut &mut *core, request, tried, &mut realize),
+            PlacementResult::Granted(granted) => Ok(granted),
+            PlacementResult::NoRoom { tried } => {
+                grow_for(backing, &mut &mut *core, request, tried, &mut realize)
+            }
         }
     }
 

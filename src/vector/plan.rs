@@ -1,8 +1,8 @@
 //! Plans the moves that empty a block.
 
 use super::backing::{Backing, VectorKey};
-use super::books::Core;
-use sublet_engines::{Alignment, Chunk, RangeMetadata, RegionId, Request, Span, Tag};
+use super::books::VectorBooks;
+use sublet_engines::{Alignment, ChunkInfo, RangeMetadata, RegionId, Request, Span, Tag};
 
 /// The number of blocks that are tried.
 const TRIES: usize = 8;
@@ -28,7 +28,7 @@ pub struct EmptyingPlan {
     pub moves: Vec<PlannedMove>,
 }
 
-impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
+impl<B: Backing<M>, M: RangeMetadata + Clone> VectorBooks<B, M> {
     /// See [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty).
     pub(super) fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         let used = |block| self.engine.region_usage(block).used;
@@ -38,7 +38,7 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
         blocks.sort_by_key(|&block| (used(block), block));
         blocks.into_iter().take(TRIES).find_map(|block| {
             let mut moves = Vec::new();
-            self.engine.walk(block, &mut |Chunk { offset, size, used }| {
+            self.engine.walk(block, &mut |ChunkInfo { offset, size, used }| {
                 if let Some((key, tag)) = used {
                     let span = Span { region: block, offset, size };
                     moves.push(PlannedMove { key: self.key_of(key), span, tag });

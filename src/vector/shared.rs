@@ -6,8 +6,8 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, HandleError, Refusal, VectorError, VectorKey,
     VectorStatistics,
 };
-use super::books::{Core, Placed};
-use super::grow::{Door, destroy_all, grow, grow_for, visit};
+use super::books::{PlacementResult, VectorBooks};
+use super::grow::{BooksAccess, destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
 use crate::base::sync::Mutex;
@@ -52,15 +52,15 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// ```
 pub struct SharedBlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
-    core: Mutex<Core<B, M>>,
+    core: Mutex<VectorBooks<B, M>>,
     growth: Mutex<()>,
 }
 
 /// The lock of the state, held while a closure runs.
-struct Locked<'a, B: Backing<M>, M: Metadata>(&'a Mutex<Core<B, M>>);
+struct LockedBooks<'a, B: Backing<M>, M: Metadata>(&'a Mutex<VectorBooks<B, M>>);
 
-impl<B: Backing<M>, M: Metadata> Door<B, M> for Locked<'_, B, M> {
-    fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R {
+impl<B: Backing<M>, M: Metadata> BooksAccess<B, M> for LockedBooks<'_, B, M> {
+    fn enter<R>(&mut self, visit: impl FnOnce(&mut VectorBooks<B, M>) -> R) -> R {
         visit(&mut self.0.lock())
     }
 }
@@ -72,17 +72,17 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
-        let core = Core::new(engine, Policy { min_blocks: 0, ..policy });
+        let core = VectorBooks::new(engine, Policy { min_blocks: 0, ..policy });
         let vector = Self { backing, core: Mutex::new(core), growth: Mutex::new(()) };
         for _ in 0..policy.min_blocks {
-            grow(&vector.backing, &mut vector.door(), None, |_, _| Ok(()))?;
+            grow(&vector.backing, &mut vector.lock_books(), None, |_, _| Ok(()))?;
         }
         vector.core.lock().policy = policy;
         Ok(vector)
     }
 
-    fn door(&self) -> Locked<'_, B, M> {
-        Locked(&self.core)
+    fn lock_books(&self) -> LockedBooks<'_, B, M> {
+        LockedBooks(&self.core)
     }
 
     /// Grants a request, from a block that has room or from a new one.
@@ -106,15 +106,16 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         request: &M::Request,
         mut realize: impl FnMut(&B, &mut B::Block, &M::Span) -> Result<B::Item, Refusal<B::Error>>,
     ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
-        let (backing, mut door) = (&self.backing, self.door());
+        let (backing, mut door) = (&self.backing, self.lock_books());
         let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
         let mut tried = 0;
         let mut look = |tried: &mut u32| {
-            let placed =
-                visit(backing, &mut self.door(), |core, doomed| core.place(request, &mut realize, doomed))?;
+            let placed = visit(backing, &mut self.lock_books(), |core, doomed| {
+                core.place(request, &mut realize, doomed)
+            })?;
             Ok(match placed {
-                Placed::Granted(granted) => Some(granted),
-                Placed::NoRoom { tried: again } => {
+                PlacementResult::Granted(granted) => Some(granted),
+                PlacementResult::NoRoom { tried: again } => {
                     *tried += again;
                     None
                 }
@@ -135,7 +136,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// # Errors
     /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
     pub fn free(&self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
-        visit(&self.backing, &mut self.door(), |core, doomed| core.free(&self.backing, granted, doomed))
+        visit(&self.backing, &mut self.lock_books(), |core, doomed| core.free(&self.backing, granted, doomed))
     }
 
     /// Frees a grant once `ticket` is done: see [`collect`](Self::collect).
@@ -152,7 +153,9 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// # Errors
     /// [`OtherClock`] if some grants wait for tickets of another clock. Everything else was collected nonetheless.
     pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        visit(&self.backing, &mut self.door(), |core, doomed| core.collect(&self.backing, clock, doomed))
+        visit(&self.backing, &mut self.lock_books(), |core, doomed| {
+            core.collect(&self.backing, clock, doomed)
+        })
     }
 
     /// Destroys all empty blocks, except for the minimum. Returns their number.
@@ -167,7 +170,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// [releasing](Backing::release) them, and [resets](Backing::reset) the blocks. Returns the number of grants, whose
     /// keys are stale afterwards.
     pub fn clear(&self) -> u64 {
-        visit(&self.backing, &mut self.door(), |core, doomed| core.clear(&self.backing, doomed))
+        visit(&self.backing, &mut self.lock_books(), |core, doomed| core.clear(&self.backing, doomed))
     }
 
     /// Closes a block: nothing more is granted in it until it is empty. Returns false if it is empty, or does not

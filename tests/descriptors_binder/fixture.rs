@@ -354,7 +354,9 @@ impl Fixture {
         at: (u32, u32, u32),
     ) -> Option<(vk::Buffer, u64)> {
         match unsafe { self.gpu.bound_descriptor(commands, point.to_vk(), layout.handle(), at) }? {
-            (sim::Descriptor::Buffer { buffer, offset, .. }, dynamic) => Some((buffer, offset + dynamic)),
+            (sim::SimulatedDescriptor::Buffer { buffer, offset, .. }, dynamic) => {
+                Some((buffer, offset + dynamic))
+            }
             other => panic!("{other:?} is no buffer"),
         }
     }

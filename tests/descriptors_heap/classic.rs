@@ -28,7 +28,7 @@ fn heap(fixture: &Fixture, copies: u32) -> Held<DescriptorHeap<ClassicStore>> {
 fn shown(fixture: &Fixture, heap: &DescriptorHeap<ClassicStore>, frame: u32) -> Vec<Option<u64>> {
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
     let of = |index| match fixture.gpu.descriptor(heap.store().set(frame), binding, index)? {
-        sim::Descriptor::Buffer { offset, .. } => Some(offset / 256),
+        sim::SimulatedDescriptor::Buffer { offset, .. } => Some(offset / 256),
         other => panic!("{other:?}"),
     };
     (0..8).map(of).collect()

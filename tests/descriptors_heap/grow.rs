@@ -469,7 +469,9 @@ fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
     assert!(heap.statistics().growths >= 9);
     for (range, content) in ranges {
         let found = fixture.gpu.descriptor(heap.store().set(), 0, range.first());
-        let Some(sim::Descriptor::Buffer { offset, .. }) = found else { panic!("{range:?}: {found:?}") };
+        let Some(sim::SimulatedDescriptor::Buffer { offset, .. }) = found else {
+            panic!("{range:?}: {found:?}")
+        };
         assert_eq!(offset, 256 * content, "{range:?}");
     }
 }

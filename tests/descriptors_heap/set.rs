@@ -26,7 +26,7 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 fn offset_in(fixture: &Fixture, store: &SetStore, index: u32) -> Option<u64> {
     let binding = store.binding(DescriptorKind::StorageBuffer).unwrap();
     match fixture.gpu.descriptor(store.set(), binding, index)? {
-        sim::Descriptor::Buffer { buffer, offset, .. } if buffer == fixture.buffer => Some(offset),
+        sim::SimulatedDescriptor::Buffer { buffer, offset, .. } if buffer == fixture.buffer => Some(offset),
         other => panic!("{other:?}"),
     }
 }
@@ -155,7 +155,9 @@ fn samplers_and_resources_are_in_heaps_of_their_own() {
     // SAFETY: the sampler is live.
     unsafe { samplers.write(range.id(), 1, &fixture.sampler(3)) }.unwrap();
     let found = fixture.gpu.descriptor(samplers.store().set(), 0, range.index(1).unwrap());
-    assert!(matches!(found, Some(sim::Descriptor::Image { sampler, .. }) if sampler == fixture.samplers[3]));
+    assert!(
+        matches!(found, Some(sim::SimulatedDescriptor::Image { sampler, .. }) if sampler == fixture.samplers[3])
+    );
     // SAFETY: the call is rejected.
     let refused = unsafe { samplers.write(range.id(), 0, &fixture.storage(0)) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
@@ -444,7 +446,7 @@ fn descriptors_are_copied_from_host_memory() {
 /// Returns the offset in a slot, for a heap with one array for each type.
 fn shown(fixture: &Fixture, store: &SetStore, kind: DescriptorKind, index: u32) -> Option<u64> {
     match fixture.gpu.descriptor(store.set(), store.binding(kind).unwrap(), index)? {
-        sim::Descriptor::Buffer { offset, .. } => Some(offset / 256),
+        sim::SimulatedDescriptor::Buffer { offset, .. } => Some(offset / 256),
         other => panic!("{other:?}"),
     }
 }

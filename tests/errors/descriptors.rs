@@ -49,7 +49,12 @@ fn sets() -> Vec<Told> {
         CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 },
         CreateTransientSetsError::Pool { source: refused() },
     ]));
-    all.push(told(CollectError { collected: 1001, left: 1002, source: Some(DRIVER), other_clock: None }));
+    all.push(told(CollectPoolsError {
+        collected: 1001,
+        left: 1002,
+        source: Some(DRIVER),
+        other_clock: None,
+    }));
     all.extend(each([
         PoolTemplateError::NoSets,
         PoolTemplateError::NoSizes,

@@ -11,9 +11,9 @@ pub(crate) fn all() -> Vec<Told> {
     let ticket = clock.open(clock.add_timeline().unwrap());
     let mut all = vec![saying(TooManyTimelines, &["64 timelines"])];
     all.extend(unnumbered([
-        SubmitError::NotOpen { ticket },
-        SubmitError::OtherClock { ticket },
-        SubmitError::ShutDown { ticket },
+        ClockSubmitError::NotOpen { ticket },
+        ClockSubmitError::OtherClock { ticket },
+        ClockSubmitError::ShutDown { ticket },
     ]));
     all.extend(unnumbered([DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]));
     let waiting = clock.open(ticket.timeline());

@@ -2,7 +2,7 @@
 
 use ash::vk;
 use sublet::TimelineError;
-use sublet::retire::SubmitError;
+use sublet::retire::ClockSubmitError;
 
 use super::fixture::{Fixture, timeline_semaphore};
 
@@ -39,7 +39,7 @@ fn when_the_device_is_lost_nothing_is_freed_until_the_clock_is_shut_down() {
     unsafe { fixture.retired.retire_buffer(open, buffer, allocation) };
     fixture.clock.shutdown();
     assert_eq!(fixture.collect().unwrap(), 3);
-    assert_eq!(fixture.clock.submit(open, 4), Err(SubmitError::ShutDown { ticket: open }));
+    assert_eq!(fixture.clock.submit(open, 4), Err(ClockSubmitError::ShutDown { ticket: open }));
     assert_eq!(fixture.buffers(), 0);
     // SAFETY: nothing is in flight.
     unsafe { fixture.gpu.device().destroy_semaphore(semaphore, None) };

@@ -1,6 +1,6 @@
 //! Pools, scopes and allocations that exist when a recording begins.
 
-use sublet::trace::{AllocationNumber, Buffer, Event, PoolNumber, ScopeNumber, StartRecordingError};
+use sublet::trace::{AllocationNumber, Event, PoolNumber, ScopeNumber, StartRecordingError, TraceBuffer};
 use sublet::{
     Algorithm, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateInfo,
     ResourceKind, ScopeCreateInfo, Tracking,
@@ -97,8 +97,8 @@ fn what_lives_already_is_told_first() {
 fn an_allocator_records_once_at_a_time_and_as_often_as_it_likes() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
-    allocator.start_recording(Buffer::new()).unwrap();
-    let error = allocator.start_recording(Buffer::new()).unwrap_err();
+    allocator.start_recording(TraceBuffer::new()).unwrap();
+    let error = allocator.start_recording(TraceBuffer::new()).unwrap_err();
     assert!(matches!(error, StartRecordingError::Recording), "{error}");
     assert!(allocator.is_recording());
     allocator.stop_recording().unwrap();

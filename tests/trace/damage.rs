@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sublet::trace::{Buffer, Damage, Event, Record, Trace};
+use sublet::trace::{Damage, Event, Record, Trace, TraceBuffer};
 use sublet::{AllocationCreateInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo};
 
 use crate::fixture::*;
@@ -15,7 +15,7 @@ fn small() -> Vec<u8> {
     let pool =
         allocator.create_pool(&PoolCreateInfo { name: Some("pool"), ..PoolCreateInfo::new(0) }).unwrap();
     let kept = allocate(&allocator, 300);
-    let buffer = Buffer::new();
+    let buffer = TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     let scope =
         allocator.create_scope(&ScopeCreateInfo { name: Some("scope"), ..Default::default() }).unwrap();

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use sublet::trace::{Buffer, Damage, Event, StopRecordingError, Trace};
+use sublet::trace::{Damage, Event, StopRecordingError, Trace, TraceBuffer};
 
 use crate::fixture::*;
 
 #[test]
 fn an_allocator_that_is_dropped_finishes_its_trace() {
     let gpu = gpu();
-    let (dropped, destroyed) = (Buffer::new(), Buffer::new());
+    let (dropped, destroyed) = (TraceBuffer::new(), TraceBuffer::new());
     for (buffer, is_dropped) in [(&dropped, true), (&destroyed, false)] {
         let allocator = allocator(&gpu);
         allocator.start_recording(buffer.clone()).unwrap();
@@ -50,7 +50,7 @@ fn calls_before_and_after_are_not_told() {
 fn a_trace_that_still_grows_has_what_happened_a_moment_ago() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
-    let buffer = Buffer::new();
+    let buffer = TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     allocator.set_current_frame_index(7);
     let found = (0..200).any(|_| {
@@ -90,7 +90,7 @@ fn many_records_take_few_bytes() {
     const PAIRS: u32 = 50_000;
     let gpu = gpu();
     let allocator = allocator(&gpu);
-    let buffer = Buffer::new();
+    let buffer = TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     let mut live: Vec<_> = (0..100).map(|_| allocate(&allocator, 4096)).collect();
     for at in 0..PAIRS {

@@ -1,7 +1,7 @@
 //! Each call and its record.
 
 use ash::vk;
-use sublet::trace::{AllocationNumber, Event, Failure, Granted, Needs, PoolNumber, ScopeNumber, Trace};
+use sublet::trace::{AllocationNumber, Event, Failure, GrantedMemory, Needs, PoolNumber, ScopeNumber, Trace};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes,
     MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
@@ -100,7 +100,7 @@ fn an_allocation_is_told_with_all_that_was_asked_and_its_end() {
     assert_eq!((wanted.priority, wanted.min_alignment), (0.75, 1024));
     assert_eq!(wanted.name.as_deref(), Some(name));
     assert_eq!((wanted.pool, wanted.scope, wanted.has_chain), (None, None, false));
-    assert_eq!(made.granted, Granted { memory_type, dedicated: false });
+    assert_eq!(made.granted, GrantedMemory { memory_type, dedicated: false });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::{AllocationNumber, Buffer, Event, Trace};
+use sublet::trace::{AllocationNumber, Event, Trace, TraceBuffer};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 
 pub const KIB: u64 = 1 << 10;
@@ -27,7 +27,7 @@ pub fn allocator_with(gpu: &Gpu, change: impl FnOnce(&mut AllocatorCreateInfo<'_
 
 /// Runs `program` and returns its trace.
 pub fn recorded(allocator: &Allocator, program: impl FnOnce()) -> Trace {
-    let buffer = Buffer::new();
+    let buffer = TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     program();
     let summary = allocator.stop_recording().unwrap();

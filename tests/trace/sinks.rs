@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sublet::trace::{Buffer, RecordingSummary, StopRecordingError, Trace};
+use sublet::trace::{RecordingSummary, StopRecordingError, Trace, TraceBuffer};
 
 use crate::fixture::*;
 
 /// A sink that accepts `room` bytes and then fails.
 struct Small {
-    into: Buffer,
+    into: TraceBuffer,
     room: usize,
     panics: bool,
 }
@@ -43,7 +43,7 @@ fn a_sink_that_is_full_ends_the_recording_and_nothing_else() {
     let gpu = gpu();
     for room in [0, 3, 40, 200, 70_000, 150_001] {
         let allocator = allocator(&gpu);
-        let into = Buffer::new();
+        let into = TraceBuffer::new();
         allocator.start_recording(Small { into: into.clone(), room, panics: false }).unwrap();
         busy(&allocator);
         let error = allocator.stop_recording().unwrap_err();
@@ -67,14 +67,14 @@ fn a_sink_that_is_full_ends_the_recording_and_nothing_else() {
 fn after_a_failure_nothing_is_recorded_any_more() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
-    allocator.start_recording(Small { into: Buffer::new(), room: 0, panics: false }).unwrap();
+    allocator.start_recording(Small { into: TraceBuffer::new(), room: 0, panics: false }).unwrap();
     let begun = Instant::now();
     while allocator.is_recording() && begun.elapsed() < Duration::from_secs(30) {
         free(&allocator, allocate(&allocator, 64));
     }
     assert!(!allocator.is_recording());
     // The error is kept until the recording is stopped.
-    allocator.start_recording(Buffer::new()).unwrap_err();
+    allocator.start_recording(TraceBuffer::new()).unwrap_err();
     assert!(allocator.destroy().is_empty());
 }
 
@@ -83,7 +83,7 @@ fn a_sink_that_panics_ends_the_recording_and_nothing_else() {
     let gpu = gpu();
     for room in [0, 50, 100_000] {
         let allocator = allocator(&gpu);
-        allocator.start_recording(Small { into: Buffer::new(), room, panics: true }).unwrap();
+        allocator.start_recording(Small { into: TraceBuffer::new(), room, panics: true }).unwrap();
         busy(&allocator);
         assert!(matches!(allocator.stop_recording(), Err(StopRecordingError::Panicked)));
         assert!(allocator.destroy().is_empty());
@@ -125,7 +125,7 @@ fn a_sink_that_fails_at_the_very_end_is_told() {
 
 /// A sink that blocks until its gate opens.
 struct Slow {
-    into: Buffer,
+    into: TraceBuffer,
     gate: Arc<AtomicBool>,
 }
 
@@ -148,7 +148,7 @@ fn a_slow_sink_makes_calls_wait_and_loses_none() {
     const CALLS: usize = 400_000;
     let gpu = gpu();
     let allocator = &allocator(&gpu);
-    let (into, gate) = (Buffer::new(), Arc::new(AtomicBool::new(false)));
+    let (into, gate) = (TraceBuffer::new(), Arc::new(AtomicBool::new(false)));
     allocator.start_recording(Slow { into: into.clone(), gate: Arc::clone(&gate) }).unwrap();
     let made = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -186,7 +186,7 @@ impl Write for Meddling {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(allocator) = self.allocator.upgrade() {
             busy(&allocator);
-            assert!(allocator.start_recording(sublet::trace::Buffer::new()).is_err());
+            assert!(allocator.start_recording(sublet::trace::TraceBuffer::new()).is_err());
             let _ = self.ended.send(allocator.stop_recording());
         }
         Ok(bytes.len())
@@ -209,7 +209,7 @@ fn a_sink_that_ends_its_own_recording_does_not_wait_for_itself() {
     busy(&allocator);
     let _ = allocator.stop_recording();
     assert!(!allocator.is_recording());
-    let buffer = sublet::trace::Buffer::new();
+    let buffer = sublet::trace::TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     busy(&allocator);
     allocator.stop_recording().unwrap();

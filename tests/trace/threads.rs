@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
-use sublet::trace::{Buffer, Event, Trace};
+use sublet::trace::{Event, Trace, TraceBuffer};
 use sublet::{AllocationCreateInfo, PoolCreateInfo, ScopeCreateInfo};
 
 use crate::fixture::*;
@@ -92,7 +92,7 @@ fn what_is_made_while_a_recording_begins_is_told_once() {
             });
         }
         for _ in 0..300 {
-            let buffer = Buffer::new();
+            let buffer = TraceBuffer::new();
             allocator.start_recording(buffer.clone()).unwrap();
             std::thread::yield_now();
             allocator.stop_recording().unwrap();
@@ -119,7 +119,7 @@ fn recordings_that_are_ended_as_they_begin_are_not_mixed() {
             }
         });
         for _ in 0..200 {
-            let buffer = Buffer::new();
+            let buffer = TraceBuffer::new();
             while allocator.start_recording(buffer.clone()).is_err() {}
             // Both calls wait until everything is written, whichever of them ends the recording.
             let _ = allocator.stop_recording();

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::clock::{self, Clock, Stopwatch};
-use crate::gpu::{Calls, Counters, Driver, Gpu};
+use crate::clock::{self, Stopwatch, TickClock};
+use crate::gpu::{Calls, Counters, Driver, TestGpu};
 use crate::heap;
-use crate::peers::{self, Peer, PeerKind, Setup, Shape, Visit};
-use crate::script::{Phase, Request};
+use crate::peers::{self, Peer, PeerKind, PeerMode, PeerSetup, Visit};
+use crate::script::{PeerRequest, Phase};
 use crate::statistics::{Percentiles, median};
 
 /// The measurements of one peer on one workload.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct CaseFigures {
     /// Nanoseconds per pair of allocate and free, the median of the rounds.
     pub(crate) pair: Option<f64>,
     /// Latencies of single calls that needed no new memory from the driver.
@@ -46,10 +46,10 @@ pub(crate) trait Case {
     fn limit(&self, bytes: u64);
 
     /// Fills slots until the first failure, and returns the number of filled slots.
-    fn fill(&mut self, requests: &[Request]) -> usize;
+    fn fill(&mut self, requests: &[PeerRequest]) -> usize;
 
     /// Returns the figures so far, without times and host memory.
-    fn figures(&self) -> Figures;
+    fn figures(&self) -> CaseFigures;
 
     fn live(&self) -> usize;
 
@@ -57,7 +57,7 @@ pub(crate) trait Case {
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-struct Held<P: Peer> {
+struct PeerWithAllocations<P: Peer> {
     peer: P,
     slots: Vec<Option<P::Allocation>>,
     /// The size in each slot; 0 if it is vacant.
@@ -65,7 +65,7 @@ struct Held<P: Peer> {
     live: u64,
     live_peak: u64,
     refused: u64,
-    gpu: Gpu,
+    gpu: TestGpu,
 }
 
 /// The measured function. `instructions` finds it by its name.
@@ -131,14 +131,14 @@ fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Ph
 
 /// Latencies of single calls.
 struct Samples {
-    clock: Clock,
+    clock: TickClock,
     counters: Arc<Counters>,
     allocate: Vec<f32>,
     free: Vec<f32>,
 }
 
 impl Samples {
-    fn allocate<P: Peer>(&mut self, peer: &mut P, request: &Request) -> Option<P::Allocation> {
+    fn allocate<P: Peer>(&mut self, peer: &mut P, request: &PeerRequest) -> Option<P::Allocation> {
         let grown = self.counters.allocations();
         let from = clock::now();
         let allocation = peer.allocate(request);
@@ -157,7 +157,7 @@ impl Samples {
     }
 }
 
-impl<P: Peer> Held<P> {
+impl<P: Peer> PeerWithAllocations<P> {
     /// Tracks the live allocations of the phases without the peer.
     fn account(&mut self, phases: &[Phase], share: usize) {
         for phase in phases {
@@ -197,7 +197,7 @@ impl<P: Peer> Held<P> {
     }
 }
 
-impl<P: Peer> Case for Held<P> {
+impl<P: Peer> Case for PeerWithAllocations<P> {
     fn prepare(&mut self, phases: &[Phase], share: usize) {
         self.refused += prepared(&mut self.peer, &mut self.slots, phases, share);
         self.account(phases, share);
@@ -225,7 +225,7 @@ impl<P: Peer> Case for Held<P> {
         let expected = phases.iter().map(Phase::halves).sum();
         let counters = Arc::clone(self.gpu.counters());
         let mut samples = Samples {
-            clock: Clock::get(),
+            clock: TickClock::get(),
             counters,
             allocate: Vec::with_capacity(expected),
             free: Vec::with_capacity(expected),
@@ -265,7 +265,7 @@ impl<P: Peer> Case for Held<P> {
         self.gpu.counters().limit(bytes);
     }
 
-    fn fill(&mut self, requests: &[Request]) -> usize {
+    fn fill(&mut self, requests: &[PeerRequest]) -> usize {
         for (slot, request) in requests.iter().enumerate() {
             let Some(allocation) = self.peer.allocate(request) else {
                 return slot;
@@ -276,17 +276,17 @@ impl<P: Peer> Case for Held<P> {
         requests.len()
     }
 
-    fn figures(&self) -> Figures {
+    fn figures(&self) -> CaseFigures {
         let (end, peak) = self.reserved();
         let per = |reserved: u64, live: u64| (live > 0).then(|| reserved as f64 / live as f64);
-        Figures {
+        CaseFigures {
             reserved_peak: per(peak, self.live_peak),
             reserved_end: per(end, self.live),
             calls: self.gpu.counters().calls(),
             end_bytes: end,
             live_bytes: self.live,
             blocks: self.gpu.counters().blocks(),
-            ..Figures::default()
+            ..CaseFigures::default()
         }
     }
 
@@ -318,14 +318,14 @@ struct Hold {
 }
 
 impl Visit for Hold {
-    type Output = Box<dyn FnOnce(Gpu) -> Box<dyn Case>>;
+    type Output = Box<dyn FnOnce(TestGpu) -> Box<dyn Case>>;
 
     fn visit<P: Peer + 'static>(self, peer: P) -> Self::Output {
         Box::new(move |gpu| {
             let mut slots = Vec::new();
             slots.resize_with(self.slots, || None);
             let sizes = vec![0; self.slots];
-            Box::new(Held { peer, slots, sizes, live: 0, live_peak: 0, refused: 0, gpu })
+            Box::new(PeerWithAllocations { peer, slots, sizes, live: 0, live_peak: 0, refused: 0, gpu })
         })
     }
 }
@@ -336,22 +336,22 @@ pub(crate) struct CaseSetup<'a> {
     pub(crate) driver: &'a Driver,
     pub(crate) granularity: u64,
     pub(crate) kind: PeerKind,
-    pub(crate) shape: Shape,
+    pub(crate) shape: PeerMode,
 }
 
 /// Creates a peer with this many slots. `None` if it does not support the shape.
 pub(crate) fn case(place: CaseSetup<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
-    let gpu = Gpu::new(place.driver, Some(place.granularity))?;
-    let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: false };
+    let gpu = TestGpu::new(place.driver, Some(place.granularity))?;
+    let setup = PeerSetup { gpu: &gpu, shape: place.shape, count_heap: false };
     let hold = peers::make(place.kind, setup, Hold { slots })?;
     Ok(hold.map(|hold| hold(gpu)))
 }
 
 /// A participant in a workload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Participant {
     pub(crate) kind: PeerKind,
-    pub(crate) shape: Shape,
+    pub(crate) shape: PeerMode,
     /// Divisor of the number of replacements: 1 for all of them, 10 for a tenth.
     pub(crate) share: usize,
 }
@@ -364,7 +364,7 @@ pub(crate) struct Workload {
     /// Its name on the command line and in the results.
     pub(crate) id: String,
     pub(crate) title: String,
-    pub(crate) peers: Vec<Entry>,
+    pub(crate) peers: Vec<Participant>,
     pub(crate) granularity: u64,
     pub(crate) slots: usize,
     /// Untimed operations at the start.
@@ -384,7 +384,7 @@ pub(crate) struct Workload {
 
 /// The number of timed rounds, and of rounds that sample single calls.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Effort {
+pub(crate) struct CaseEffort {
     pub(crate) rounds: u64,
     pub(crate) sample_rounds: u64,
 }
@@ -419,7 +419,7 @@ impl Workload {
 }
 
 struct Running {
-    entry: Entry,
+    entry: Participant,
     case: Box<dyn Case>,
     pairs: Vec<f64>,
     allocate: Vec<Percentiles>,
@@ -430,11 +430,11 @@ struct Running {
 pub(crate) fn measure(
     workload: &Workload,
     driver: &Driver,
-    effort: Effort,
+    effort: CaseEffort,
     mut tick: impl FnMut(&str),
-) -> Result<Vec<(PeerKind, Figures)>, String> {
+) -> Result<Vec<(PeerKind, CaseFigures)>, String> {
     let said = |kind: PeerKind, error: String| format!("{}, {}: {error}", workload.id, kind.title());
-    let place = |entry: Entry| CaseSetup {
+    let place = |entry: Participant| CaseSetup {
         driver,
         granularity: workload.granularity,
         kind: entry.kind,
@@ -490,8 +490,8 @@ pub(crate) fn measure(
 
 /// Returns host bytes per live allocation after the preparation, including those of the empty peer.
 fn own_heap(workload: &Workload, place: CaseSetup<'_>, share: usize) -> Result<Option<f64>, String> {
-    let gpu = Gpu::new(place.driver, Some(place.granularity))?;
-    let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: true };
+    let gpu = TestGpu::new(place.driver, Some(place.granularity))?;
+    let setup = PeerSetup { gpu: &gpu, shape: place.shape, count_heap: true };
     let counter = heap::counting();
     let hold = peers::make(place.kind, setup, Hold { slots: workload.slots })?;
     let empty = counter.bytes();

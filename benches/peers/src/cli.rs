@@ -14,9 +14,9 @@ use crate::peers::replay::WgpuHint;
 /// it is wrong.
 #[derive(Parser, Debug)]
 #[command(name = "sublet-peers", after_help = EXAMPLES, max_term_width = 110)]
-pub(crate) struct Arguments {
+pub(crate) struct PeersArguments {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: PeersCommand,
     #[command(flatten)]
     pub(crate) options: Options,
 }
@@ -40,7 +40,7 @@ const DEFAULT_DRIVER: &str = "null";
 
 /// The workloads to measure.
 #[derive(Subcommand, Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum PeersCommand {
     /// All workloads
     All,
     /// Allocations that come and go at random
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         use clap::CommandFactory as _;
-        Arguments::command().debug_assert();
+        PeersArguments::command().debug_assert();
     }
 
     #[test]
     fn the_examples_are_understood() {
         for line in EXAMPLES.lines().skip(1) {
             let command = line.trim().split("  ").next().unwrap();
-            let arguments = Arguments::try_parse_from(command.split_whitespace());
+            let arguments = PeersArguments::try_parse_from(command.split_whitespace());
             let options = arguments.unwrap_or_else(|error| panic!("{command}: {error}")).options;
             assert!(options.driver().is_ok(), "{command}");
         }
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn filters_filter() {
-        let options = |text: &str| Arguments::try_parse_from(text.split_whitespace()).unwrap().options;
+        let options = |text: &str| PeersArguments::try_parse_from(text.split_whitespace()).unwrap().options;
         let all = options("p all");
         assert!(all.wants("churn-1k-usual") && all.wants_peer(PeerKind::Rlsf));
         let some = options("p all --only 10k --peer vma --threads 3,5");
         assert!(some.wants("churn-10k-usual") && !some.wants("churn-1k-usual"));
         assert!(some.wants_peer(PeerKind::Vma) && !some.wants_peer(PeerKind::Sublet));
         assert_eq!(some.thread_counts(), [3, 5]);
-        assert!(Arguments::try_parse_from(["p", "all", "--peer", "nobody"]).is_err());
+        assert!(PeersArguments::try_parse_from(["p", "all", "--peer", "nobody"]).is_err());
         assert!(options("p all --driver sim:nobody").driver().is_err());
     }
 }

@@ -62,23 +62,23 @@ impl Stopwatch {
         let (to, has_run) = (now(), thread_time());
         match (self.ran, has_run) {
             (Some(ran), Some(has_run)) if !is_real => has_run - ran,
-            _ => Clock::get().between(self.from, to),
+            _ => TickClock::get().between(self.from, to),
         }
     }
 }
 
 /// The conversion from ticks to nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct TickClock {
     nanoseconds_per_tick: f64,
     /// Nanoseconds between two consecutive reads.
     pub(crate) own: f64,
 }
 
-impl Clock {
+impl TickClock {
     /// Returns the clock, calibrated once.
     pub(crate) fn get() -> Self {
-        static CLOCK: OnceLock<Clock> = OnceLock::new();
+        static CLOCK: OnceLock<TickClock> = OnceLock::new();
         *CLOCK.get_or_init(Self::calibrate)
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_the_system() {
-        let clock = Clock::get();
+        let clock = TickClock::get();
         let (start, from) = (Instant::now(), now());
         std::thread::sleep(Duration::from_millis(20));
         let (to, passed) = (now(), start.elapsed().as_nanos() as f64);

@@ -72,12 +72,12 @@ pub(crate) struct Counters {
     peak: AtomicU64,
     limit: AtomicU64,
     delay: AtomicU64,
-    objects: Mutex<HashMap<vk::DeviceMemory, Object>>,
+    objects: Mutex<HashMap<vk::DeviceMemory, GpuMemoryObject>>,
 }
 
 /// A memory object from `vkAllocateMemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Object {
+pub(crate) struct GpuMemoryObject {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) size: u64,
     pub(crate) memory_type: u32,
@@ -142,7 +142,7 @@ impl Counters {
     }
 
     /// Returns the live memory objects, unordered.
-    pub(crate) fn objects(&self) -> Vec<Object> {
+    pub(crate) fn objects(&self) -> Vec<GpuMemoryObject> {
         self.objects.lock().values().copied().collect()
     }
 
@@ -215,7 +215,7 @@ unsafe extern "system" fn allocate_memory(
     if result == vk::Result::SUCCESS {
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
         let handle = unsafe { *memory };
-        let object = Object { memory: handle, size, memory_type };
+        let object = GpuMemoryObject { memory: handle, size, memory_type };
         heap::uncounted(|| counters.objects.lock().insert(handle, object));
     } else {
         counters.reserved.fetch_sub(size, Ordering::Relaxed);
@@ -309,7 +309,7 @@ fn pointer(function: vk::PFN_vkVoidFunction) -> *const c_void {
 }
 
 /// Objects that must outlive the device.
-enum Owner {
+enum GpuOwner {
     Null(sim::NullGpu),
     Simulated(sim::Gpu),
     Vulkan(System),
@@ -325,44 +325,44 @@ struct System {
 }
 
 /// A device under the layer.
-pub(crate) struct Gpu {
+pub(crate) struct TestGpu {
     instance: ash::Instance,
     device: ash::Device,
     physical_device: vk::PhysicalDevice,
     api_version: u32,
     counters: Arc<Counters>,
-    owner: Owner,
+    owner: GpuOwner,
 }
 
-impl Gpu {
+impl TestGpu {
     /// Creates a device of a driver. `granularity` replaces `bufferImageGranularity` on simulated ones.
     pub(crate) fn new(driver: &Driver, granularity: Option<u64>) -> Result<Self, String> {
         let profile = |name: &str| sim::Profile::by_name(name).ok_or_else(|| format!("no profile {name}"));
         match driver {
             Driver::Null(name) => {
-                Ok(Self::layered(Owner::Null(sim::NullGpu::new(profile(name)?)), granularity))
+                Ok(Self::layered(GpuOwner::Null(sim::NullGpu::new(profile(name)?)), granularity))
             }
             Driver::Simulated(name) => {
-                Ok(Self::layered(Owner::Simulated(sim::Gpu::new(profile(name)?)), None))
+                Ok(Self::layered(GpuOwner::Simulated(sim::Gpu::new(profile(name)?)), None))
             }
-            Driver::Vulkan(index) => Ok(Self::layered(Owner::Vulkan(system(*index)?), None)),
+            Driver::Vulkan(index) => Ok(Self::layered(GpuOwner::Vulkan(system(*index)?), None)),
         }
     }
 
     /// Creates a device whose calls do nothing, with the heaps and memory types of this profile.
     pub(crate) fn posing(profile: &'static sim::Profile) -> Self {
-        Self::layered(Owner::Null(sim::NullGpu::new(profile)), None)
+        Self::layered(GpuOwner::Null(sim::NullGpu::new(profile)), None)
     }
 
-    fn layered(owner: Owner, granularity: Option<u64>) -> Self {
+    fn layered(owner: GpuOwner, granularity: Option<u64>) -> Self {
         let (entry, real_instance, real_device, physical_device, api_version) = match &owner {
-            Owner::Null(gpu) => {
+            GpuOwner::Null(gpu) => {
                 (gpu.entry(), gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
             }
-            Owner::Simulated(gpu) => {
+            GpuOwner::Simulated(gpu) => {
                 (gpu.entry(), gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
             }
-            Owner::Vulkan(system) => {
+            GpuOwner::Vulkan(system) => {
                 (&system.entry, &system.instance, &system.device, system.physical_device, system.api_version)
             }
         };
@@ -428,7 +428,7 @@ impl Gpu {
 
     /// Returns true for a real driver.
     pub(crate) fn is_real(&self) -> bool {
-        matches!(self.owner, Owner::Vulkan(_))
+        matches!(self.owner, GpuOwner::Vulkan(_))
     }
 
     /// Returns the driver's description.
@@ -462,7 +462,7 @@ impl Gpu {
     pub(crate) fn finish(self) -> Result<(), String> {
         let (reserved, blocks) = (self.counters.reserved(), self.counters.blocks());
         let messages = match &self.owner {
-            Owner::Simulated(gpu) => gpu.take_messages(),
+            GpuOwner::Simulated(gpu) => gpu.take_messages(),
             _ => Vec::new(),
         };
         if blocks != 0 || reserved != 0 {
@@ -477,10 +477,10 @@ impl Gpu {
     }
 }
 
-impl Drop for Gpu {
+impl Drop for TestGpu {
     fn drop(&mut self) {
         LAYERS.write().retain(|layer| layer.device != self.device.handle());
-        if let Owner::Vulkan(System { instance, device, .. }) = &self.owner {
+        if let GpuOwner::Vulkan(System { instance, device, .. }) = &self.owner {
             // SAFETY: each run drops its peer first, so nothing uses the device.
             unsafe { device.destroy_device(None) };
             // SAFETY: its only device is destroyed.

@@ -66,24 +66,24 @@ unsafe impl GlobalAlloc for Counting {
 
 /// Counts this thread's allocated and freed host memory until the result is dropped.
 #[must_use]
-pub(crate) fn counting() -> Counter {
+pub(crate) fn counting() -> HeapCounter {
     BYTES.set(0);
     COUNTED.set(true);
     ARMED.store(true, Ordering::Relaxed);
-    Counter(())
+    HeapCounter(())
 }
 
 /// Counts host memory while it lives.
-pub(crate) struct Counter(());
+pub(crate) struct HeapCounter(());
 
-impl Counter {
+impl HeapCounter {
     /// Returns the bytes that were allocated and not freed.
     pub(crate) fn bytes(&self) -> i64 {
         BYTES.get()
     }
 }
 
-impl Drop for Counter {
+impl Drop for HeapCounter {
     fn drop(&mut self) {
         ARMED.store(false, Ordering::Relaxed);
         COUNTED.set(false);
@@ -100,7 +100,7 @@ pub(crate) fn uncounted<R>(body: impl FnOnce() -> R) -> R {
 
 /// The header before each allocation of a callback.
 #[repr(C)]
-struct Header {
+struct AllocationHeader {
     size: usize,
     align: usize,
 }
@@ -124,17 +124,17 @@ unsafe impl Sync for Callbacks {}
 
 /// Returns the layout of an allocation with its header, and the offset of the allocation.
 fn with_header(size: usize, align: usize) -> Option<(Layout, usize)> {
-    let align = align.max(align_of::<Header>());
-    Layout::new::<Header>().extend(Layout::from_size_align(size, align).ok()?).ok()
+    let align = align.max(align_of::<AllocationHeader>());
+    Layout::new::<AllocationHeader>().extend(Layout::from_size_align(size, align).ok()?).ok()
 }
 
 /// Returns the header of an allocation.
 ///
 /// # Safety
 /// The allocation came from [`callback_allocate`].
-unsafe fn header(piece: *mut u8) -> *mut Header {
+unsafe fn header(piece: *mut u8) -> *mut AllocationHeader {
     // SAFETY: a header precedes each allocation, and the alignment suits it: `with_header`.
-    unsafe { piece.cast::<Header>().sub(1) }
+    unsafe { piece.cast::<AllocationHeader>().sub(1) }
 }
 
 unsafe extern "system" fn callback_allocate(
@@ -158,7 +158,7 @@ unsafe extern "system" fn callback_allocate(
     // SAFETY: the allocation is preceded by a header, as `header` requires.
     let header = unsafe { header(piece) };
     // SAFETY: within the memory that was allocated above.
-    unsafe { header.write(Header { size, align }) };
+    unsafe { header.write(AllocationHeader { size, align }) };
     piece.cast()
 }
 
@@ -169,7 +169,7 @@ unsafe extern "system" fn callback_free(_: *mut c_void, piece: *mut c_void) {
     // SAFETY: the caller of the callback passes an allocation of these callbacks.
     let header = unsafe { header(piece.cast()) };
     // SAFETY: `callback_allocate` wrote it.
-    let Header { size, align } = unsafe { header.read() };
+    let AllocationHeader { size, align } = unsafe { header.read() };
     let Some((layout, offset)) = with_header(size, align) else {
         return;
     };

@@ -46,7 +46,7 @@ static HEAP: heap::Counting = heap::Counting;
 const VERSIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/versions.rs"));
 
 fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
+    let arguments = cli::PeersArguments::parse();
     let ran = Session::new(&arguments.options).and_then(|mut session| session.run(&arguments.command));
     match ran {
         Ok(()) => ExitCode::SUCCESS,

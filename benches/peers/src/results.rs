@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::Figures;
+use crate::case::CaseFigures;
 use crate::peers::PeerKind;
 use crate::statistics::Percentiles;
 use crate::workloads::descriptors::{Giver, SetFigures};
@@ -22,7 +22,7 @@ pub(crate) struct ThreadFigures {
 /// All results so far.
 #[derive(Default)]
 pub(crate) struct Results {
-    figures: BTreeMap<(String, PeerKind), Figures>,
+    figures: BTreeMap<(String, PeerKind), CaseFigures>,
     threads: BTreeMap<(PeerKind, usize, FreedBy), ThreadFigures>,
     growth: BTreeMap<PeerKind, Percentiles>,
     sets: BTreeMap<(&'static str, Giver), SetFigures>,
@@ -31,11 +31,11 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) fn add(&mut self, id: &str, kind: PeerKind, figures: Figures) {
+    pub(crate) fn add(&mut self, id: &str, kind: PeerKind, figures: CaseFigures) {
         self.figures.insert((id.to_owned(), kind), figures);
     }
 
-    pub(crate) fn get(&self, id: &str, kind: PeerKind) -> Option<&Figures> {
+    pub(crate) fn get(&self, id: &str, kind: PeerKind) -> Option<&CaseFigures> {
         self.figures.get(&(id.to_owned(), kind))
     }
 
@@ -90,7 +90,7 @@ impl Results {
                 continue;
             };
             // If nothing is live, the remaining block is the one that was emptied last, which is random.
-            let bytes = |of: &Figures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
+            let bytes = |of: &CaseFigures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
             if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
                 above.push(format!(
                     "{id}: {} bytes in {} blocks are reserved in the end, VMA: {} in {}",
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn what_is_above_vma_is_told() {
         let rows = [("a".to_owned(), "A".to_owned()), ("b".to_owned(), "B".to_owned())];
-        let figures = |end_bytes, allocations, frees| Figures {
+        let figures = |end_bytes, allocations, frees| CaseFigures {
             end_bytes,
             live_bytes: 1,
             calls: Calls { allocations, frees, maps: 9 },
-            ..Figures::default()
+            ..CaseFigures::default()
         };
         let mut results = Results::default();
         results.add("a", PeerKind::Sublet, figures(5, 5, 5));

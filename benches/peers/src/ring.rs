@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A value on its own cache line.
 #[repr(align(128))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// A fixed number of places for `T`s in transit.
 ///
@@ -15,8 +15,8 @@ struct Line<T>(T);
 /// places from `head` to `tail` hold a value.
 pub(crate) struct Ring<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    head: Line<AtomicUsize>,
-    tail: Line<AtomicUsize>,
+    head: CacheLine<AtomicUsize>,
+    tail: CacheLine<AtomicUsize>,
 }
 
 // SAFETY: there is one producer and one consumer, see `ends`. A place belongs to the producer until `tail` passes it,
@@ -29,7 +29,7 @@ impl<T> Ring<T> {
     pub(crate) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two(), "a capacity of {capacity}");
         let places = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-        Self { places, head: Line(AtomicUsize::new(0)), tail: Line(AtomicUsize::new(0)) }
+        Self { places, head: CacheLine(AtomicUsize::new(0)), tail: CacheLine(AtomicUsize::new(0)) }
     }
 
     /// Returns the two ends. They borrow the ring exclusively, so there is only one of each.

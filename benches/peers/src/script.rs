@@ -32,15 +32,15 @@ impl Random {
 
 /// The requirements of one allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct PeerRequest {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PeerRequestKind,
 }
 
 /// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PeerRequestKind {
     /// Memory without a resource.
     Memory,
     /// A buffer with its memory.
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 
 /// Distributions of alignments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alignments {
+pub(crate) enum AlignmentMix {
     /// 16, 256, 4096, 65536 at 40, 50, 8, 2 percent.
     Usual,
     /// The same at 25 percent each.
@@ -60,7 +60,7 @@ pub(crate) enum Alignments {
     Fixed,
 }
 
-impl Alignments {
+impl AlignmentMix {
     fn draw(self, random: &mut Random) -> u64 {
         match (self, random.below(100)) {
             (Self::Usual, 0..40) | (Self::Mixed, 0..25) => 16,
@@ -74,20 +74,20 @@ impl Alignments {
 /// The distribution of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shapes {
-    pub(crate) alignments: Alignments,
+    pub(crate) alignments: AlignmentMix,
     /// Binary logarithms of the smallest size, and of the upper bound.
     pub(crate) octaves: (u32, u32),
 }
 
 impl Shapes {
     /// 256 bytes to 1 MiB.
-    pub(crate) const fn common(alignments: Alignments) -> Self {
+    pub(crate) const fn common(alignments: AlignmentMix) -> Self {
         Self { alignments, octaves: (8, 20) }
     }
 
-    pub(crate) fn draw(self, random: &mut Random) -> Request {
+    pub(crate) fn draw(self, random: &mut Random) -> PeerRequest {
         let size = random.log_uniform(self.octaves.0, self.octaves.1);
-        Request { size, alignment: self.alignments.draw(random), kind: Kind::Memory }
+        PeerRequest { size, alignment: self.alignments.draw(random), kind: PeerRequestKind::Memory }
     }
 }
 
@@ -95,9 +95,9 @@ impl Shapes {
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
     /// Allocates into vacant slots.
-    Allocate(Vec<(u32, Request)>),
+    Allocate(Vec<(u32, PeerRequest)>),
     /// Frees the allocation in a slot and makes another.
-    Replace(Vec<(u32, Request)>),
+    Replace(Vec<(u32, PeerRequest)>),
     Free(Vec<u32>),
     /// Frees everything at once, if the peer can.
     Reset,
@@ -131,8 +131,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_list() {
-        let list =
-            |seed| format!("{:?}", churn(&mut Random::new(seed), Shapes::common(Alignments::Usual), 10, 100));
+        let list = |seed| {
+            format!("{:?}", churn(&mut Random::new(seed), Shapes::common(AlignmentMix::Usual), 10, 100))
+        };
         assert_eq!(list(1), list(1));
         assert_ne!(list(1), list(2));
     }
@@ -141,7 +142,7 @@ mod tests {
     fn requests_are_as_promised() {
         let mut random = Random::new(7);
         let requests: Vec<_> =
-            (0..10_000).map(|_| Shapes::common(Alignments::Usual).draw(&mut random)).collect();
+            (0..10_000).map(|_| Shapes::common(AlignmentMix::Usual).draw(&mut random)).collect();
         assert!(requests.iter().all(|request| (256..1 << 20).contains(&request.size)));
         let share = |alignment| requests.iter().filter(|request| request.alignment == alignment).count();
         assert!((3_800..4_200).contains(&share(16)) && (4_800..5_200).contains(&share(256)));

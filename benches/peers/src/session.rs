@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::case::{self, Effort, Figures, Workload};
-use crate::cli::{Command, Options};
-use crate::clock::Clock;
+use crate::case::{self, CaseEffort, CaseFigures, Workload};
+use crate::cli::{Options, PeersCommand};
+use crate::clock::TickClock;
 use crate::differential;
-use crate::gpu::{Driver, Gpu};
+use crate::gpu::{Driver, TestGpu};
 use crate::instructions;
 use crate::output::{is_busy, list, percentiles, processor, say};
 use crate::peers::PeerKind;
@@ -18,11 +18,11 @@ use crate::replay;
 use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
-use crate::table::Table;
+use crate::table::AlignedTable;
 use crate::workloads::fill::{FILLS, fill};
 use crate::workloads::growth::{self, growth};
-use crate::workloads::threads::{FreedBy, Plan, threads};
-use crate::workloads::{self, Maker, Scale};
+use crate::workloads::threads::{FreedBy, ThreadsPlan, threads};
+use crate::workloads::{self, MakeWorkloads, Scale};
 
 /// Columns of the tables of allocators.
 const WHOLE: [PeerKind; 6] = [
@@ -57,7 +57,7 @@ pub(crate) struct Session {
     options: Options,
     driver: Driver,
     scale: Scale,
-    effort: Effort,
+    effort: CaseEffort,
     results: Results,
     progress: ProgressBar,
 }
@@ -81,7 +81,7 @@ impl Session {
             driver: options.driver()?,
             options: options.clone(),
             scale,
-            effort: Effort { rounds, sample_rounds },
+            effort: CaseEffort { rounds, sample_rounds },
             results: Results::default(),
             progress,
         })
@@ -92,7 +92,7 @@ impl Session {
     pub(crate) fn tiny(options: &Options) -> Result<Self, String> {
         let mut session = Self::new(options)?;
         session.scale = Scale { pairs: 60, smaller: 100, ..session.scale };
-        session.effort = Effort { rounds: 2, sample_rounds: 1 };
+        session.effort = CaseEffort { rounds: 2, sample_rounds: 1 };
         session.progress = ProgressBar::hidden();
         Ok(session)
     }
@@ -103,34 +103,34 @@ impl Session {
     }
 
     /// Runs a command, and prints its tables.
-    pub(crate) fn run(&mut self, command: &Command) -> Result<(), String> {
+    pub(crate) fn run(&mut self, command: &PeersCommand) -> Result<(), String> {
         match command {
-            Command::List => {
+            PeersCommand::List => {
                 self.progress.finish_and_clear();
                 return list(&self.scale);
             }
-            Command::Counted { workload } => return self.counted(workload),
-            Command::Differential { programs, profile } => {
+            PeersCommand::Counted { workload } => return self.counted(workload),
+            PeersCommand::Differential { programs, profile } => {
                 let (programs, profile) = (*programs, profile.clone());
                 return differential::command(programs, profile, &self.options, &self.progress);
             }
             _ => say(&format!("{}\n", self.head()?))?,
         }
         match command {
-            Command::Churn => self.single(&[workloads::churn])?,
-            Command::Order => self.single(&[workloads::order])?,
-            Command::Frame => self.single(&[workloads::frame])?,
-            Command::Level => self.single(&[workloads::level])?,
-            Command::Granularity => self.single(&[workloads::granularity])?,
-            Command::Blocks => self.single(&[workloads::blocks])?,
-            Command::Create => self.single(&[workloads::create])?,
-            Command::Engines => self.engines()?,
-            Command::Fill => self.fill()?,
-            Command::Descriptors => self.descriptors()?,
-            Command::Threads => self.threads()?,
-            Command::Growth => self.growth()?,
-            Command::Instructions => self.instructions()?,
-            Command::All => {
+            PeersCommand::Churn => self.single(&[workloads::churn])?,
+            PeersCommand::Order => self.single(&[workloads::order])?,
+            PeersCommand::Frame => self.single(&[workloads::frame])?,
+            PeersCommand::Level => self.single(&[workloads::level])?,
+            PeersCommand::Granularity => self.single(&[workloads::granularity])?,
+            PeersCommand::Blocks => self.single(&[workloads::blocks])?,
+            PeersCommand::Create => self.single(&[workloads::create])?,
+            PeersCommand::Engines => self.engines()?,
+            PeersCommand::Fill => self.fill()?,
+            PeersCommand::Descriptors => self.descriptors()?,
+            PeersCommand::Threads => self.threads()?,
+            PeersCommand::Growth => self.growth()?,
+            PeersCommand::Instructions => self.instructions()?,
+            PeersCommand::All => {
                 self.single(&workloads::WHOLES)?;
                 self.create_on_vulkan()?;
                 self.engines()?;
@@ -140,14 +140,14 @@ impl Session {
                 self.growth()?;
                 self.instructions()?;
             }
-            Command::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
-            Command::List | Command::Counted { .. } | Command::Differential { .. } => {}
+            PeersCommand::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
+            PeersCommand::List | PeersCommand::Counted { .. } | PeersCommand::Differential { .. } => {}
         }
         self.progress.finish_and_clear();
         Ok(())
     }
 
-    fn print(&self, title: &str, notes: &[&str], table: Table) -> Result<(), String> {
+    fn print(&self, title: &str, notes: &[&str], table: AlignedTable) -> Result<(), String> {
         let table = table.without_empty_columns();
         if table.is_empty() {
             return Ok(());
@@ -162,7 +162,7 @@ impl Session {
 
     /// Returns the information that is needed to interpret the figures.
     fn head(&self) -> Result<String, String> {
-        let gpu = Gpu::new(&self.driver, Some(1))?;
+        let gpu = TestGpu::new(&self.driver, Some(1))?;
         let command: Vec<String> = std::env::args().skip(1).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let versions: Vec<String> =
@@ -185,7 +185,7 @@ impl Session {
             self.scale.seed,
             self.effort.rounds,
             self.scale.pairs,
-            number(Clock::get().own),
+            number(TickClock::get().own),
             if cfg!(debug_assertions) {
                 "\n- **Built without --release: the figures mean nothing**"
             } else {
@@ -202,7 +202,7 @@ impl Session {
         }
         if !matches!(driver, Driver::Null(_)) {
             // A real driver uses real memory.
-            let heap = Gpu::new(driver, None)?.largest_heap();
+            let heap = TestGpu::new(driver, None)?.largest_heap();
             if workload.live_bytes() > heap / HEAP_PART {
                 let needs = bytes(workload.live_bytes() as f64);
                 self.progress.println(format!("{}: skipped, its {needs} are too much here", workload.id));
@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// Returns ids and titles of the measured workloads.
-    fn measure_all(&mut self, maker: Maker) -> Result<Vec<(String, String)>, String> {
+    fn measure_all(&mut self, maker: MakeWorkloads) -> Result<Vec<(String, String)>, String> {
         let mut measured = Vec::new();
         for workload in maker(&self.scale) {
             let named = (workload.id.clone(), workload.title.clone());
@@ -232,7 +232,7 @@ impl Session {
         Ok(measured)
     }
 
-    fn single(&mut self, makers: &[Maker]) -> Result<(), String> {
+    fn single(&mut self, makers: &[MakeWorkloads]) -> Result<(), String> {
         let mut rows = Vec::new();
         for maker in makers {
             rows.extend(self.measure_all(*maker)?);
@@ -247,7 +247,7 @@ impl Session {
     fn times(&self, title: &str, rows: &[(String, String)]) -> Result<(), String> {
         let heads = WHOLE.iter().map(|kind| kind.title());
         let mut table =
-            Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet", "gpu-alloc/Sublet"]));
+            AlignedTable::new(std::iter::once("").chain(heads).chain(["VMA/Sublet", "gpu-alloc/Sublet"]));
         for (id, title) in rows {
             let pair = |kind| self.results.pair(id, kind);
             let mut cells = vec![title.clone()];
@@ -275,8 +275,8 @@ impl Session {
         whole: bool,
     ) -> Result<(), String> {
         let heads = || std::iter::once("").chain(kinds.iter().map(|kind| kind.title()));
-        let table = |cell: &dyn Fn(&Figures) -> Option<String>| {
-            let mut table = Table::new(heads());
+        let table = |cell: &dyn Fn(&CaseFigures) -> Option<String>| {
+            let mut table = AlignedTable::new(heads());
             for (id, title) in rows {
                 let figures = |kind: &PeerKind| self.results.get(id, *kind);
                 let cells: Vec<_> = kinds
@@ -301,7 +301,7 @@ impl Session {
         if !whole {
             return Ok(());
         }
-        let reserved = |figures: &Figures| {
+        let reserved = |figures: &CaseFigures| {
             let text = |share: Option<f64>| share.map_or("-".to_owned(), number);
             figures.reserved_peak.map(|peak| format!("{} / {}", text(Some(peak)), text(figures.reserved_end)))
         };
@@ -311,22 +311,22 @@ impl Session {
                says how much is reserved, or where next to nothing is live."],
             table(&reserved),
         )?;
-        let calls = |figures: &Figures| {
+        let calls = |figures: &CaseFigures| {
             let calls = figures.calls;
             Some(format!("{} / {} / {}", calls.allocations, calls.frees, calls.maps))
         };
         self.print("Calls of vkAllocateMemory / vkFreeMemory / vkMapMemory", &[], table(&calls))?;
-        let blocks = |figures: &Figures| Some(figures.blocks.to_string());
+        let blocks = |figures: &CaseFigures| Some(figures.blocks.to_string());
         if rows.iter().any(|(id, _)| id.starts_with("blocks")) {
             self.print("Memory objects in the end", &[], table(&blocks))?;
         }
-        let heap = |figures: &Figures| figures.own_heap.map(number);
+        let heap = |figures: &CaseFigures| figures.own_heap.map(number);
         self.print(
             "Own host memory, bytes for each live allocation",
             &["What the empty allocator takes is in it."],
             table(&heap),
         )?;
-        let mut handles = Table::new(heads());
+        let mut handles = AlignedTable::new(heads());
         let size = |kind: &PeerKind| match kind.handle_bytes() {
             0 => "-".to_owned(),
             size => size.to_string(),
@@ -341,7 +341,7 @@ impl Session {
         if self.driver == driver {
             return Ok(());
         }
-        let description = match Gpu::new(&driver, None) {
+        let description = match TestGpu::new(&driver, None) {
             Ok(gpu) => gpu.description(),
             Err(error) => {
                 self.progress.println(format!("create-vulkan: skipped, {error}"));
@@ -364,7 +364,7 @@ impl Session {
         let rows = self.measure_all(workloads::engines)?;
         let heads = ENGINES.iter().map(|kind| kind.title());
         let ratios = ["VMA/Sublet", "offset-allocator/Sublet"];
-        let mut table = Table::new(std::iter::once("").chain(heads).chain(ratios));
+        let mut table = AlignedTable::new(std::iter::once("").chain(heads).chain(ratios));
         for (id, title) in &rows {
             let pair = |kind| self.results.pair(id, kind);
             let mut cells = vec![title.clone()];
@@ -387,7 +387,7 @@ impl Session {
     }
 
     fn fill(&mut self) -> Result<(), String> {
-        let mut table = Table::new(std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title())));
+        let mut table = AlignedTable::new(std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title())));
         for one in &FILLS {
             if !self.options.wants(one.id) {
                 continue;
@@ -423,13 +423,13 @@ impl Session {
                 continue;
             }
             let heads = SHARED.iter().map(|kind| kind.title());
-            let mut table = Table::new(std::iter::once("threads").chain(heads).chain(["Sublet/VMA"]));
+            let mut table = AlignedTable::new(std::iter::once("threads").chain(heads).chain(["Sublet/VMA"]));
             let mut memory =
-                Table::new(std::iter::once("threads").chain(SHARED.iter().map(|kind| kind.title())));
+                AlignedTable::new(std::iter::once("threads").chain(SHARED.iter().map(|kind| kind.title())));
             for count in self.options.thread_counts() {
                 let mut found: Vec<(PeerKind, Vec<ThreadFigures>)> = Vec::new();
                 for round in 0..rounds {
-                    let plan = Plan {
+                    let plan = ThreadsPlan {
                         threads: count,
                         freed_by,
                         warm_up: Duration::from_millis(milliseconds / 2),
@@ -496,7 +496,7 @@ impl Session {
             return Ok(());
         }
         let times = if self.options.quick { 4 } else { 50 };
-        let mut table = Table::new(["", "p50", "p99", "p99.9", "max"]);
+        let mut table = AlignedTable::new(["", "p50", "p99", "p99.9", "max"]);
         for kind in SHARED {
             if kind == PeerKind::Nothing || !self.options.wants_peer(kind) {
                 continue;
@@ -565,7 +565,7 @@ impl Session {
         let group = |id: &str| usize::from(id.starts_with("engine"));
         for (at, (title, kinds)) in COUNTED.iter().enumerate() {
             let heads = kinds.iter().map(|kind| kind.title());
-            let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
+            let mut table = AlignedTable::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
             for workload in instructions::workloads(&self.scale) {
                 let takes_part: Vec<_> = workload.peers.iter().map(|entry| entry.kind).collect();
                 let wanted = self.options.wants(&workload.id)

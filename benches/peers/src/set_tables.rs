@@ -1,9 +1,9 @@
 //! The tables of descriptor sets.
 
 use crate::cli::Options;
-use crate::gpu::{Driver, Gpu};
+use crate::gpu::{Driver, TestGpu};
 use crate::statistics::number;
-use crate::table::Table;
+use crate::table::AlignedTable;
 use crate::workloads::Scale;
 use crate::workloads::descriptors::{Giver, ROWS, SetFigures, sets};
 
@@ -11,7 +11,7 @@ use crate::workloads::descriptors::{Giver, ROWS, SetFigures, sets};
 /// driver calls matters here.
 pub(crate) fn drivers(asked: &Driver) -> Vec<Driver> {
     let real = Driver::Vulkan(0);
-    let has_real = matches!(asked, Driver::Null(_)) && Gpu::new(&real, None).is_ok();
+    let has_real = matches!(asked, Driver::Null(_)) && TestGpu::new(&real, None).is_ok();
     std::iter::once(asked.clone()).chain(has_real.then_some(real)).collect()
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn tables(
     scale: &Scale,
     rounds: u64,
     mut tell: impl FnMut(&'static str, Giver, SetFigures),
-) -> Result<[(String, &'static str, Table); 2], String> {
+) -> Result<[(String, &'static str, AlignedTable); 2], String> {
     const TIMES: &str = "Eight layouts of four shapes; medians of rounds. `driver` is the driver alone, with pools that are large \
                          enough and nobody who counts: single sets are freed, and for frames whole pools are reset. \
                          gpu-descriptor and what is done as in wgpu-hal are measured without the lock that their users put \
@@ -30,7 +30,7 @@ pub(crate) fn tables(
     const POOLS: &str = "Sublet's persistent sets are kept for their layouts, and so the driver is called only where another \
                          layout needs the place.";
     let heads = || std::iter::once("").chain(Giver::ALL.map(Giver::title));
-    let (mut times, mut pools) = (Table::new(heads()), Table::new(heads()));
+    let (mut times, mut pools) = (AlignedTable::new(heads()), AlignedTable::new(heads()));
     for row in ROWS.iter().filter(|row| options.wants(row.id)) {
         let mut found = Vec::new();
         for giver in Giver::ALL {
@@ -48,7 +48,7 @@ pub(crate) fn tables(
         times.row(cells(&|figures| number(figures.nanoseconds)));
         pools.row(cells(&|figures| figures.pools.to_string()));
     }
-    let description = Gpu::new(driver, None)?.description();
+    let description = TestGpu::new(driver, None)?.description();
     Ok([
         (format!("Descriptor sets, nanoseconds for each set, {driver}: {description}"), TIMES, times),
         (format!("Descriptor pools in the end, {driver}"), POOLS, pools),

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// A table. The first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct AlignedTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl AlignedTable {
     pub(crate) fn new<T: Into<String>>(head: impl IntoIterator<Item = T>) -> Self {
         Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for AlignedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let width = |at: usize| lines().map(|line| line[at].chars().count()).max().unwrap_or(0).max(3);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn it_is_markdown() {
-        let mut table = Table::new(["", "Sublet", "VMA"]);
+        let mut table = AlignedTable::new(["", "Sublet", "VMA"]);
         table.row(["churn", "54.0", "329"]);
         table.row(["frame"]);
         let text = table.to_string();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn columns_that_say_nothing_go() {
-        let mut table = Table::new(["", "a", "b"]);
+        let mut table = AlignedTable::new(["", "a", "b"]);
         table.row(["x", "-", "1"]);
         table.row(["y", "", "2"]);
         let text = table.without_empty_columns().to_string();

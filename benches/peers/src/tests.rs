@@ -2,19 +2,20 @@
 
 use clap::Parser as _;
 
-use crate::cli::{Arguments, Command};
+use crate::cli::{PeersArguments, PeersCommand};
 use crate::peers::PeerKind;
 use crate::session::Session;
 use crate::workloads::threads::FreedBy;
 use crate::workloads::{self, Scale};
 
 fn session(options: &str) -> Session {
-    let arguments =
-        Arguments::try_parse_from(["peers", "all", "--quick"].into_iter().chain(options.split_whitespace()));
+    let arguments = PeersArguments::try_parse_from(
+        ["peers", "all", "--quick"].into_iter().chain(options.split_whitespace()),
+    );
     Session::tiny(&arguments.unwrap().options).unwrap()
 }
 
-fn run(options: &str, commands: &[Command]) -> Session {
+fn run(options: &str, commands: &[PeersCommand]) -> Session {
     let mut session = session(options);
     for command in commands {
         session.run(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -24,7 +25,7 @@ fn run(options: &str, commands: &[Command]) -> Session {
 
 #[test]
 fn every_workload_with_every_peer() {
-    use Command::{Blocks, Churn, Create, Engines, Frame, Granularity, Level, Order};
+    use PeersCommand::{Blocks, Churn, Create, Engines, Frame, Granularity, Level, Order};
     let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Engines]);
     let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
     let mut seen = 0;
@@ -52,7 +53,7 @@ fn every_workload_with_every_peer() {
 
 #[test]
 fn everything_in_full_heaps() {
-    let session = run("--only heap-mixed --only pool-mixed", &[Command::Fill]);
+    let session = run("--only heap-mixed --only pool-mixed", &[PeersCommand::Fill]);
     for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
         let figures = session.results().get("fill-heap-mixed", kind).unwrap();
         assert!(figures.live_bytes < 4 << 30 && figures.live_bytes > 2 << 30, "{}", kind.title());
@@ -64,7 +65,7 @@ fn everything_in_full_heaps() {
 
 #[test]
 fn every_peer_with_threads() {
-    let session = run("--threads 1,3", &[Command::Threads]);
+    let session = run("--threads 1,3", &[PeersCommand::Threads]);
     for kind in
         [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing]
     {
@@ -80,7 +81,7 @@ fn every_peer_with_threads() {
 
 #[test]
 fn growth_with_every_peer() {
-    let session = run("", &[Command::Growth]);
+    let session = run("", &[PeersCommand::Growth]);
     for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
         assert!(session.results().growth(kind).is_some_and(|found| found.max > 0.0), "{}", kind.title());
     }
@@ -90,7 +91,7 @@ fn growth_with_every_peer() {
 fn every_giver_of_descriptor_sets() {
     use crate::workloads::descriptors::{Giver, ROWS};
     for driver in ["", "--driver sim:nvidia-h200"] {
-        let session = run(driver, &[Command::Descriptors]);
+        let session = run(driver, &[PeersCommand::Descriptors]);
         for row in &ROWS {
             for giver in Giver::ALL {
                 let figures = session.results().sets(row.id, giver);
@@ -107,7 +108,7 @@ fn every_giver_of_descriptor_sets() {
 fn a_driver_that_checks_is_content() {
     run(
         "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create",
-        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create],
+        &[PeersCommand::Churn, PeersCommand::Frame, PeersCommand::Granularity, PeersCommand::Create],
     );
 }
 
@@ -116,13 +117,13 @@ fn a_driver_that_checks_is_content() {
 fn a_wrong_end_is_an_error() {
     use crate::case::{CaseSetup, case};
     use crate::gpu::Driver;
-    use crate::peers::Shape;
-    use crate::script::{Kind, Phase, Request};
+    use crate::peers::PeerMode;
+    use crate::script::{PeerRequest, PeerRequestKind, Phase};
 
     let driver = Driver::parse("null", 0).unwrap();
-    let request = Request { size: 1 << 20, alignment: 16, kind: Kind::Memory };
+    let request = PeerRequest { size: 1 << 20, alignment: 16, kind: PeerRequestKind::Memory };
     for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
-        let place = CaseSetup { driver: &driver, granularity: 1, kind, shape: Shape::Default };
+        let place = CaseSetup { driver: &driver, granularity: 1, kind, shape: PeerMode::Default };
         // A failed allocation.
         let mut refused = case(place, 2).unwrap().unwrap();
         refused.limit(0);
@@ -133,5 +134,5 @@ fn a_wrong_end_is_an_error() {
         lost.prepare(&[Phase::Allocate(vec![(0, request), (0, request)])], 1);
         assert!(lost.finish().is_err(), "{}", kind.title());
     }
-    assert!(session("--only churn-1k-usual --peer sublet").run(&Command::Churn).is_ok());
+    assert!(session("--only churn-1k-usual --peer sublet").run(&PeersCommand::Churn).is_ok());
 }

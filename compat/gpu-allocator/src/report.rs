@@ -39,7 +39,7 @@ pub struct AllocatorReport {
 impl fmt::Debug for AllocationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() { "--" } else { self.name.as_str() };
-        write!(f, "{name:?}: {}", Bytes(self.size))
+        write!(f, "{name:?}: {}", ByteCount(self.size))
     }
 }
 
@@ -49,7 +49,8 @@ impl fmt::Debug for AllocatorReport {
         let mut largest: Vec<&AllocationReport> = self.allocations.iter().collect();
         largest.sort_by_key(|allocation| std::cmp::Reverse(allocation.size));
         largest.truncate(f.precision().unwrap_or(usize::MAX));
-        let summary = format!("{} / {}", Bytes(self.total_allocated_bytes), Bytes(self.total_capacity_bytes));
+        let summary =
+            format!("{} / {}", ByteCount(self.total_allocated_bytes), ByteCount(self.total_capacity_bytes));
         f.debug_struct("AllocatorReport")
             .field("summary", &format_args!("{summary}"))
             .field("blocks", &self.blocks.len())
@@ -60,9 +61,9 @@ impl fmt::Debug for AllocatorReport {
 }
 
 /// A number of bytes with two decimals and a unit.
-struct Bytes(u64);
+struct ByteCount(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
         let (mut before, mut amount, mut unit) = (None, self.0, 0);
@@ -87,10 +88,10 @@ mod tests {
 
     #[test]
     fn bytes_have_units() {
-        assert_eq!(Bytes(0).to_string(), "0.00 B");
-        assert_eq!(Bytes(1023).to_string(), "1023.00 B");
-        assert_eq!(Bytes(1536).to_string(), "1.50 KB");
-        assert_eq!(Bytes(u64::MAX).to_string(), "16777216.00 TB");
+        assert_eq!(ByteCount(0).to_string(), "0.00 B");
+        assert_eq!(ByteCount(1023).to_string(), "1023.00 B");
+        assert_eq!(ByteCount(1536).to_string(), "1.50 KB");
+        assert_eq!(ByteCount(u64::MAX).to_string(), "16777216.00 TB");
     }
 
     #[test]

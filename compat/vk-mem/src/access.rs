@@ -11,7 +11,7 @@ use crate::allocator::Allocator;
 use crate::refused::{misused, not_bound, not_mapped};
 
 /// An allocation, and a byte range of it to flush or invalidate.
-type Range<'a> = (&'a sublet::Allocation, vk::DeviceSize, vk::DeviceSize);
+type AllocationRange<'a> = (&'a sublet::Allocation, vk::DeviceSize, vk::DeviceSize);
 
 impl Allocator {
     /// Maps an allocation. Mappings are counted: each call needs an [`unmap_memory`](Self::unmap_memory).
@@ -216,7 +216,7 @@ impl Allocator {
         allocation: &'a Allocation,
         offset: vk::DeviceSize,
         size: vk::DeviceSize,
-    ) -> VkResult<Option<Range<'a>>> {
+    ) -> VkResult<Option<AllocationRange<'a>>> {
         let inner = allocation.live()?;
         let properties = self.get_memory_type_properties(inner.memory_type_index());
         let needed = properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
@@ -229,7 +229,7 @@ impl Allocator {
         allocations: impl IntoIterator<Item = &'a Allocation>,
         offsets: Option<&[vk::DeviceSize]>,
         sizes: Option<&[vk::DeviceSize]>,
-    ) -> VkResult<Vec<Range<'a>>> {
+    ) -> VkResult<Vec<AllocationRange<'a>>> {
         let element = |list: Option<&[vk::DeviceSize]>, at: usize, otherwise| match list {
             None => Ok(otherwise),
             Some(list) => list.get(at).copied().ok_or_else(|| misused("a list is too short")),
@@ -242,11 +242,11 @@ impl Allocator {
         Ok(ranges)
     }
 
-    fn flush_ranges(&self, ranges: &[Range<'_>]) -> VkResult<()> {
+    fn flush_ranges(&self, ranges: &[AllocationRange<'_>]) -> VkResult<()> {
         self.as_sublet().flush_many(ranges).map_err(|error| not_mapped(&error))
     }
 
-    fn invalidate_ranges(&self, ranges: &[Range<'_>]) -> VkResult<()> {
+    fn invalidate_ranges(&self, ranges: &[AllocationRange<'_>]) -> VkResult<()> {
         self.as_sublet().invalidate_many(ranges).map_err(|error| not_mapped(&error))
     }
 }

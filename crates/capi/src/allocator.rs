@@ -16,9 +16,9 @@ use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use super::defragmentation::ContextObject;
 use super::guard::{foreign, given, misused};
-use super::held::Held;
+use super::handle_set::HandleSet;
 use super::pool::PoolObject;
-use super::slab::{Slab, Slot};
+use super::slab::{HandleSlab, HandleSlot};
 use super::types::{
     USER_DATA_COPY_STRING, VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaVulkanFunctions,
 };
@@ -27,7 +27,7 @@ use super::types::{
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) allocator: Allocator,
-    pub(super) slab: Slab,
+    pub(super) slab: HandleSlab,
     /// True if the device uses priorities.
     pub(super) has_priorities: bool,
 }
@@ -42,9 +42,9 @@ pub struct AllocatorObject {
     pub(super) properties: Box<vk::PhysicalDeviceProperties>,
     pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
     /// Pools that are not destroyed yet.
-    pub(super) pools: Held<PoolObject>,
+    pub(super) pools: HandleSet<PoolObject>,
     /// Defragmentations that have not ended yet.
-    pub(super) contexts: Held<ContextObject>,
+    pub(super) contexts: HandleSet<ContextObject>,
 }
 
 impl fmt::Debug for AllocatorObject {
@@ -197,7 +197,7 @@ impl Front {
         }
         if !description.is_null() {
             // SAFETY: the object was made just now.
-            if let Some(slot) = unsafe { Slot::of(object) } {
+            if let Some(slot) = unsafe { HandleSlot::of(object) } {
                 // SAFETY: 2: it is valid for writes.
                 unsafe { description.write(describe(slot)) };
             }
@@ -246,7 +246,11 @@ impl Front {
     /// # Safety
     /// C1 and C2.
     #[inline(always)]
-    pub(super) unsafe fn own<'a>(&self, function: &'static str, handle: VmaAllocation) -> Option<&'a Slot> {
+    pub(super) unsafe fn own<'a>(
+        &self,
+        function: &'static str,
+        handle: VmaAllocation,
+    ) -> Option<&'a HandleSlot> {
         // SAFETY: C1, C2.
         let slot = unsafe { self.slab.own(handle) };
         if slot.is_none() {
@@ -306,7 +310,7 @@ impl Front {
 
 /// Describes an allocation in C's structure.
 #[inline(always)]
-pub(super) fn describe(slot: &Slot) -> VmaAllocationInfo {
+pub(super) fn describe(slot: &HandleSlot) -> VmaAllocationInfo {
     let allocation = slot.allocation();
     VmaAllocationInfo {
         memory_type: allocation.memory_type_index(),

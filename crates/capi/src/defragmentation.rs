@@ -8,12 +8,12 @@ use ash::vk;
 
 use sublet::MapError;
 use sublet::MoveError;
-use sublet::private::{AllocatorInside, OpenDefragmentation, PlannedMove};
+use sublet::private::{AllocatorInside, OpenDefragmentation, PlannedAllocationMove};
 use sublet::{Allocation, AllocationId};
 
 use super::allocator::Front;
 use super::guard::{misused, refused};
-use super::slab::Slot;
+use super::slab::HandleSlot;
 use super::types::{BreakFunction, Pointer, VmaAllocation, VmaDefragmentationMove, VmaDefragmentationStats};
 
 /// `VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY`.
@@ -28,7 +28,7 @@ pub struct ContextObject {
     open: OpenDefragmentation,
     break_callback: Option<(BreakFunction, Pointer)>,
     /// The moves of the open pass, with source and destination.
-    planned: Vec<(PlannedMove, VmaAllocation, VmaAllocation)>,
+    planned: Vec<(PlannedAllocationMove, VmaAllocation, VmaAllocation)>,
     /// The same moves in C's structure, which the program may change.
     moves: Vec<VmaDefragmentationMove>,
     /// Cached handles of allocations, from the last search.
@@ -120,7 +120,7 @@ impl Front {
     fn forget(&self, handle: VmaAllocation) -> bool {
         // SAFETY: `begin_pass` made the handle.
         let slot = unsafe { self.slab.own(handle) };
-        let given_up = slot.is_some_and(Slot::is_given_up);
+        let given_up = slot.is_some_and(HandleSlot::is_given_up);
         if let Some(slot) = slot {
             while slot.count_unmap() {
                 // SAFETY: the mapping was counted when it was made.
@@ -219,7 +219,7 @@ impl Front {
     }
 
     /// Updates the mapped address of an allocation after its move.
-    fn mapped_elsewhere(&self, slot: &Slot) {
+    fn mapped_elsewhere(&self, slot: &HandleSlot) {
         let allocation = slot.allocation();
         if let Ok(pointer) = self.allocator.count_mapping(allocation) {
             slot.set_mapped(pointer.as_ptr().cast());
@@ -256,7 +256,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::slab::Slab;
+    use crate::slab::HandleSlab;
     use sublet::DefragmentationInfo;
     use sublet::sim::{Gpu, Profile};
     use sublet::{AllocationCreateInfo, PoolCreateInfo};
@@ -266,7 +266,7 @@ mod tests {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
         // SAFETY: the caller keeps the device as long as the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-        (gpu, Front { allocator, slab: Slab::new(), has_priorities: false })
+        (gpu, Front { allocator, slab: HandleSlab::new(), has_priorities: false })
     }
 
     /// The program may free an allocation between passes. Other allocations may reuse its handle and its id.
@@ -311,7 +311,7 @@ mod tests {
             // SAFETY: no device uses it.
             unsafe { front.allocator.free_memory(hole) }.unwrap();
         }
-        let handle = |&number: &usize| std::ptr::with_exposed_provenance_mut::<Slot>(number);
+        let handle = |&number: &usize| std::ptr::with_exposed_provenance_mut::<HandleSlot>(number);
         let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let mut passes = Vec::new();
         thread::scope(|scope| {

@@ -24,12 +24,12 @@
 
 pub mod allocator;
 pub mod defragmentation;
+mod error_in_c;
 mod functions;
 mod guard;
-mod held;
+mod handle_set;
 mod log;
 pub mod pool;
-mod refusal;
 mod settings;
 #[cfg(feature = "sim")]
 mod simulated;

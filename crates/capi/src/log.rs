@@ -32,18 +32,18 @@ const ASSERT: &str = "SUBLET_ASSERT";
 const ABOUT_THE_PROGRAM: [&str; 2] = ["sublet::capi", "sublet::corruption"];
 
 /// The program's log callback.
-struct Callback {
+struct LogCallback {
     function: LogFunction,
     user_data: Pointer,
 }
 
 // SAFETY: the program promises that any thread may call the function with the user data (the header says so).
-unsafe impl Send for Callback {}
+unsafe impl Send for LogCallback {}
 // SAFETY: as above.
-unsafe impl Sync for Callback {}
+unsafe impl Sync for LogCallback {}
 
 /// Locked for reading while the callback runs, so that no thread calls a callback that has been replaced.
-static CALLBACK: RwLock<Option<Callback>> = RwLock::new(None);
+static CALLBACK: RwLock<Option<LogCallback>> = RwLock::new(None);
 /// The most detailed level that the callback receives, 0 for none.
 static LEVEL: AtomicU32 = AtomicU32::new(0);
 /// The most detailed level on standard error while there is no callback.
@@ -155,7 +155,7 @@ fn listen() {
 
 /// Sets the callback that gets all events up to a level, or removes it.
 pub(super) fn set_callback(function: Option<LogFunction>, level: u32, user_data: Pointer) {
-    *CALLBACK.write() = function.map(|function| Callback { function, user_data });
+    *CALLBACK.write() = function.map(|function| LogCallback { function, user_data });
     LEVEL.store(if function.is_some() { level } else { 0 }, Ordering::Relaxed);
     // Called here so that the callback gets reports of unknown variables.
     start();
@@ -233,9 +233,9 @@ fn print(level: Level, text: &str) {
 
 /// Text of one line. Control characters are escaped, so that a name with a line break cannot forge a line of the log.
 #[derive(Default)]
-struct Line(String);
+struct LogLine(String);
 
-impl fmt::Write for Line {
+impl fmt::Write for LogLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             // Unicode treats these two separators as line breaks.
@@ -252,9 +252,9 @@ impl fmt::Write for Line {
 /// An event as one line: function, message, and the other fields.
 #[derive(Default)]
 struct Text {
-    function: Line,
-    message: Line,
-    rest: Line,
+    function: LogLine,
+    message: LogLine,
+    rest: LogLine,
 }
 
 impl Text {
@@ -273,7 +273,7 @@ impl Text {
     }
 
     fn finish(self) -> String {
-        let Self { function: Line(function), message: Line(message), rest: Line(rest) } = self;
+        let Self { function: LogLine(function), message: LogLine(message), rest: LogLine(rest) } = self;
         let colon = if function.is_empty() { "" } else { ": " };
         if rest.is_empty() {
             format!("{function}{colon}{message}")

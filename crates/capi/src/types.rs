@@ -10,7 +10,7 @@ pub type VmaAllocator = *mut super::allocator::AllocatorObject;
 pub type VmaPool = *mut super::pool::PoolObject;
 /// `VmaAllocation`: the address of its object, with a part of the object's generation in the lowest bits. Only the slab
 /// that made it reads it.
-pub type VmaAllocation = *mut super::slab::Slot;
+pub type VmaAllocation = *mut super::slab::HandleSlot;
 /// `VmaDefragmentationContext`.
 pub type VmaDefragmentationContext = *mut super::defragmentation::ContextObject;
 /// `VmaVirtualBlock`.
@@ -26,7 +26,7 @@ pub const POOL_LINEAR_ALGORITHM: u32 = 0x4;
 pub const VIRTUAL_BLOCK_LINEAR_ALGORITHM: u32 = 0x1;
 
 /// `PFN_vmaAllocateDeviceMemoryFunction` and `PFN_vmaFreeDeviceMemoryFunction`.
-pub type DeviceMemoryFunction = unsafe extern "system" fn(
+pub type VmaDeviceMemoryFunction = unsafe extern "system" fn(
     allocator: VmaAllocator,
     memory_type: u32,
     memory: vk::DeviceMemory,
@@ -50,7 +50,7 @@ impl Default for Pointer {
 
 /// The layout of a structure as C sees it. The test of the header compiles these as assertions.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct StructureLayout {
     /// The structure's name in C.
     pub name: &'static str,
     /// Its size in bytes.
@@ -75,9 +75,9 @@ macro_rules! structures {
 
         /// Returns the layouts of all structures.
         #[must_use]
-        pub fn layouts() -> Vec<Layout> {
+        pub fn layouts() -> Vec<StructureLayout> {
             vec![$(
-                Layout {
+                StructureLayout {
                     name: stringify!($structure),
                     size: size_of::<$structure>(),
                     members: vec![$($(#[$condition])? ($name, std::mem::offset_of!($structure, $member)),)*],
@@ -90,8 +90,8 @@ macro_rules! structures {
 structures! {
     #[derive(Default)]
     VmaDeviceMemoryCallbacks {
-        allocate: Option<DeviceMemoryFunction> = "pfnAllocate",
-        free: Option<DeviceMemoryFunction> = "pfnFree",
+        allocate: Option<VmaDeviceMemoryFunction> = "pfnAllocate",
+        free: Option<VmaDeviceMemoryFunction> = "pfnFree",
         user_data: Pointer = "pUserData",
     }
 

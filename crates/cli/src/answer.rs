@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::failure::{DIFFERS, Failure, USAGE};
+use crate::failure::{CommandFailure, DIFFERS, USAGE};
 use crate::text::is_command;
 
 /// The result of a subcommand, as text and as JSON.
@@ -61,7 +61,7 @@ impl Answer {
 fn ended(printed: io::Result<()>, code: u8) -> ExitCode {
     match printed {
         Ok(()) => ExitCode::from(code),
-        Err(error) => Failure::file("standard output cannot be written", error).print(false),
+        Err(error) => CommandFailure::file("standard output cannot be written", error).print(false),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", without_commands(line));
 }
 
-impl Failure {
+impl CommandFailure {
     /// Prints an error with all its causes on standard error, and as a document with `--json`.
     pub(crate) fn print(&self, json: bool) -> ExitCode {
         complain(&format!("sublet: {}", self.chain()));

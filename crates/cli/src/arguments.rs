@@ -11,26 +11,26 @@ use crate::failure::EXIT_CODES;
 #[command(name = "sublet", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Shows devices: heaps, memory types, limits, and the memory that Sublet chooses for each usage
     #[command(after_help = DEVICES)]
-    Devices(Devices),
+    Devices(DevicesArguments),
     /// Turns a memory map into a page, a picture, a trace or text
     #[command(after_help = REPORT)]
-    Report(Report),
+    Report(ReportArguments),
     /// Replays the requests of a recorded program, and measures them
     #[command(after_help = REPLAY)]
-    Replay(Replay),
+    Replay(ReplayArguments),
     /// Compares two memory maps, or two replays
     #[command(after_help = COMPARE)]
-    Compare(Compare),
+    Compare(CompareArguments),
     /// Measures a device, and writes it as a profile for the simulated device
     #[command(after_help = PROFILE)]
-    Profile(Profile),
+    Profile(ProfileArguments),
 }
 
 /// Examples, and the text below all of them.
@@ -103,7 +103,7 @@ macro_rules! device_help {
 }
 
 #[derive(Args)]
-pub(crate) struct Devices {
+pub(crate) struct DevicesArguments {
     #[arg(long, value_name = "DEVICE", help = device_help!("all that drivers have"))]
     pub(crate) device: Option<String>,
     /// Lists the simulated devices as well
@@ -115,7 +115,7 @@ pub(crate) struct Devices {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// One self-contained page for a browser
     Html,
     /// An SVG picture
@@ -129,7 +129,7 @@ pub(crate) enum Format {
 }
 
 #[derive(Args)]
-pub(crate) struct Report {
+pub(crate) struct ReportArguments {
     /// The map: Sublet's JSON, or VMA's
     #[arg(value_name = "MAP", required_unless_present = "trace", conflicts_with = "trace")]
     pub(crate) map: Option<PathBuf>,
@@ -153,7 +153,7 @@ pub(crate) struct Report {
     pub(crate) output: Option<PathBuf>,
     /// The format; else that of the output file's extension, else text
     #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<OutputFormat>,
     /// The report's title
     #[arg(long)]
     pub(crate) title: Option<String>,
@@ -163,7 +163,7 @@ pub(crate) struct Report {
 }
 
 #[derive(Args)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArguments {
     /// The recording
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
@@ -190,7 +190,7 @@ pub(crate) struct Replay {
 }
 
 #[derive(Args)]
-pub(crate) struct Compare {
+pub(crate) struct CompareArguments {
     /// A memory map (Sublet's JSON, or VMA's), or a result of `replay --json`
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,
@@ -206,7 +206,7 @@ pub(crate) struct Compare {
 }
 
 #[derive(Args)]
-pub(crate) struct Profile {
+pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "DEVICE", help = device_help!("the best one"))]
     pub(crate) device: Option<String>,
     /// The file to write; else standard output
@@ -217,7 +217,7 @@ pub(crate) struct Profile {
     pub(crate) json: bool,
 }
 
-impl Command {
+impl CliCommand {
     pub(crate) fn json(&self) -> bool {
         match self {
             Self::Devices(arguments) => arguments.json,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::text::{bytes, count};
 
 /// The unit of a number.
@@ -26,7 +26,7 @@ impl Unit {
 
 /// A number in two documents.
 #[derive(Clone, Serialize)]
-pub(crate) struct Change {
+pub(crate) struct NumberChange {
     pub(crate) name: String,
     pub(crate) unit: Unit,
     pub(crate) before: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Change {
     pub(crate) judged: bool,
 }
 
-impl Change {
+impl NumberChange {
     pub(crate) fn new(name: impl Into<String>, unit: Unit, before: u64, now: u64) -> Self {
         let name = name.into();
         Self {
@@ -93,8 +93,8 @@ fn growth(before: u64, now: u64) -> Option<f64> {
 }
 
 /// Returns the changes as a table.
-pub(crate) fn table(changes: &[Change]) -> String {
-    let mut table = Table::new(&["", ">before", ">now", ">change", ">"]);
+pub(crate) fn table(changes: &[NumberChange]) -> String {
+    let mut table = TextTable::new(&["", ">before", ">now", ">change", ">"]);
     for change in changes {
         table.row(std::iter::once(change.name.clone()).chain(change.cells()));
     }
@@ -112,9 +112,9 @@ mod tests {
         assert_eq!(growth(0, 0), Some(0.0));
         assert_eq!(growth(0, 1), None);
         assert!(growth(1, u64::MAX).is_some_and(f64::is_finite));
-        let change = |before, now| Change::new("x", Unit::Bytes, before, now);
+        let change = |before, now| NumberChange::new("x", Unit::Bytes, before, now);
         assert!(!change(100, 105).is_above(5.0) && change(100, 106).is_above(5.0));
         assert!(change(0, 1).is_above(1e9) && !change(5, 0).is_above(0.0));
-        assert!(!Change::new("t", Unit::Nanoseconds, 1, 9).is_above(1.0));
+        assert!(!NumberChange::new("t", Unit::Nanoseconds, 1, 9).is_above(1.0));
     }
 }

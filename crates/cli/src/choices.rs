@@ -4,8 +4,8 @@ use ash::vk;
 use serde::Serialize;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateFlags, MemoryUsage};
 
-use crate::failure::Failure;
-use crate::table::Table;
+use crate::failure::CommandFailure;
+use crate::table::TextTable;
 use crate::vulkan::Opened;
 
 /// Memory types by usage, host access and resource.
@@ -13,11 +13,11 @@ use crate::vulkan::Opened;
 pub(crate) struct Choices {
     /// The resources, in the order of each row's list.
     resources: Vec<&'static str>,
-    rows: Vec<Row>,
+    rows: Vec<ChoiceRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ChoiceRow {
     usage: String,
     host_access: &'static str,
     /// For each resource, memory types in the order in which they are tried; `null` if the device does not support the
@@ -25,30 +25,33 @@ struct Row {
     types: Vec<Option<Vec<u32>>>,
 }
 
-enum Resource {
+enum ChosenResource {
     Buffer(vk::BufferUsageFlags),
     Image(vk::Format, vk::ImageUsageFlags),
 }
 
 /// The most common resources.
-fn resources() -> [(&'static str, Resource); 6] {
+fn resources() -> [(&'static str, ChosenResource); 6] {
     use vk::{BufferUsageFlags as Buffer, ImageUsageFlags as Image};
     let color = vk::Format::R8G8B8A8_UNORM;
     [
-        ("staging buffer", Resource::Buffer(Buffer::TRANSFER_SRC | Buffer::TRANSFER_DST)),
+        ("staging buffer", ChosenResource::Buffer(Buffer::TRANSFER_SRC | Buffer::TRANSFER_DST)),
         (
             "other buffer",
-            Resource::Buffer(
+            ChosenResource::Buffer(
                 Buffer::UNIFORM_BUFFER
                     | Buffer::STORAGE_BUFFER
                     | Buffer::VERTEX_BUFFER
                     | Buffer::TRANSFER_DST,
             ),
         ),
-        ("texture", Resource::Image(color, Image::SAMPLED | Image::TRANSFER_DST)),
-        ("color target", Resource::Image(color, Image::COLOR_ATTACHMENT | Image::SAMPLED)),
-        ("depth target", Resource::Image(vk::Format::D16_UNORM, Image::DEPTH_STENCIL_ATTACHMENT)),
-        ("transient target", Resource::Image(color, Image::COLOR_ATTACHMENT | Image::TRANSIENT_ATTACHMENT)),
+        ("texture", ChosenResource::Image(color, Image::SAMPLED | Image::TRANSFER_DST)),
+        ("color target", ChosenResource::Image(color, Image::COLOR_ATTACHMENT | Image::SAMPLED)),
+        ("depth target", ChosenResource::Image(vk::Format::D16_UNORM, Image::DEPTH_STENCIL_ATTACHMENT)),
+        (
+            "transient target",
+            ChosenResource::Image(color, Image::COLOR_ATTACHMENT | Image::TRANSIENT_ATTACHMENT),
+        ),
     ]
 }
 
@@ -84,7 +87,7 @@ fn is_auto(usage: MemoryUsage) -> bool {
 
 impl Choices {
     /// Queries an allocator on the device, created as in most programs: without AMD's device-coherent memory.
-    pub(crate) fn of(device: &Opened<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(device: &Opened<'_>) -> Result<Self, CommandFailure> {
         let without = AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY;
         device.with_allocator(without, |allocator| Self::ask(device, allocator))
     }
@@ -98,14 +101,14 @@ impl Choices {
             for &(host_access, flags) in accesses {
                 let wanted = AllocationCreateInfo { flags, ..AllocationCreateInfo::new(usage) };
                 let types = resources.iter().map(|(_, resource)| types(device, allocator, resource, &wanted));
-                rows.push(Row { usage: format!("{usage:?}"), host_access, types: types.collect() });
+                rows.push(ChoiceRow { usage: format!("{usage:?}"), host_access, types: types.collect() });
             }
         }
         Self { resources: resources.iter().map(|(name, _)| *name).collect(), rows }
     }
 
     /// Returns the rows to print. A usage has one row if host access makes no difference.
-    fn rows_with_access(&self) -> Vec<(&Row, &'static str)> {
+    fn rows_with_access(&self) -> Vec<(&ChoiceRow, &'static str)> {
         let mut rows = Vec::new();
         for usage in self.rows.chunk_by(|one, other| one.usage == other.usage) {
             match usage {
@@ -122,7 +125,7 @@ impl Choices {
     pub(crate) fn text(&self) -> String {
         let mut headings = vec!["usage", "host access"];
         headings.extend(&self.resources);
-        let mut table = Table::new(&headings);
+        let mut table = TextTable::new(&headings);
         for (row, access) in self.rows_with_access() {
             let cell = |types: &Option<Vec<u32>>| match types.as_deref() {
                 None => "no such image".to_owned(),
@@ -139,15 +142,15 @@ impl Choices {
 fn types(
     device: &Opened<'_>,
     allocator: &Allocator,
-    resource: &Resource,
+    resource: &ChosenResource,
     wanted: &AllocationCreateInfo<'_>,
 ) -> Option<Vec<u32>> {
     match *resource {
-        Resource::Buffer(usage) => {
+        ChosenResource::Buffer(usage) => {
             let info = vk::BufferCreateInfo::default().size(1 << 16).usage(usage);
             Some(device.types_for_buffer(allocator, &info, wanted))
         }
-        Resource::Image(format, usage) => {
+        ChosenResource::Image(format, usage) => {
             let info = vk::ImageCreateInfo::default()
                 .image_type(vk::ImageType::TYPE_2D)
                 .format(format)

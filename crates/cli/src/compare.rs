@@ -7,13 +7,13 @@ use sublet::Statistics;
 use sublet_report::{Comparison, Located, NameChange, VectorChange};
 
 use crate::answer::Answer;
-use crate::arguments::Compare;
-use crate::change::{self, Change, Unit};
-use crate::failure::Failure;
+use crate::arguments::CompareArguments;
+use crate::change::{self, NumberChange, Unit};
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::maps;
-use crate::replay::Outcome;
-use crate::table::{Table, and_more, heading};
+use crate::replay::ReplayOutcome;
+use crate::table::{TextTable, and_more, heading};
 use crate::text::{bytes, count, pool};
 
 /// Maximum number of names and allocations in a list. The rest is only counted.
@@ -21,15 +21,15 @@ const LONGEST: usize = 20;
 
 /// The kind of document in a file.
 #[derive(Deserialize)]
-struct Head {
+struct DocumentHead {
     format: Option<String>,
 }
 
 /// The document of `--json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct CompareDocument<'a> {
     kind: &'static str,
-    changes: &'a [Change],
+    changes: &'a [NumberChange],
     fail_above: Option<f64>,
     /// The names of the changes above the limit.
     above: Vec<&'a str>,
@@ -37,9 +37,9 @@ struct Document<'a> {
     comparison: Option<&'a Comparison<'a>>,
 }
 
-pub(crate) fn run(arguments: &Compare) -> Result<Answer, Failure> {
+pub(crate) fn run(arguments: &CompareArguments) -> Result<Answer, CommandFailure> {
     if arguments.fail_above.is_some_and(|percent| !percent.is_finite() || percent < 0.0) {
-        return Err(Failure::usage("--fail-above takes a number of percent from 0 on"));
+        return Err(CommandFailure::usage("--fail-above takes a number of percent from 0 on"));
     }
     let (before, now) = (files::read_text(&arguments.before)?, files::read_text(&arguments.now)?);
     match (is_replay(&before), is_replay(&now)) {
@@ -49,27 +49,31 @@ pub(crate) fn run(arguments: &Compare) -> Result<Answer, Failure> {
             let kind = |is_replay| if is_replay { "a replay" } else { "no replay" };
             let what =
                 format!("{} and {} are not of one kind", arguments.before.display(), arguments.now.display());
-            Err(Failure::file(what, format!("the first is {}, the second {}", kind(first), kind(!first))))
+            Err(CommandFailure::file(
+                what,
+                format!("the first is {}, the second {}", kind(first), kind(!first)),
+            ))
         }
     }
 }
 
 fn is_replay(text: &str) -> bool {
-    let head: Result<Head, _> = serde_json::from_str(text);
+    let head: Result<DocumentHead, _> = serde_json::from_str(text);
     head.is_ok_and(|head| head.format.as_deref() == Some(crate::replay::FORMAT))
 }
 
-fn replays(arguments: &Compare, before: &str, now: &str) -> Result<Answer, Failure> {
+fn replays(arguments: &CompareArguments, before: &str, now: &str) -> Result<Answer, CommandFailure> {
     let read = |path: &Path, text: &str| {
-        Outcome::from_json(text)
-            .map_err(|error| Failure::file(format!("{} cannot be read as a replay", path.display()), error))
+        ReplayOutcome::from_json(text).map_err(|error| {
+            CommandFailure::file(format!("{} cannot be read as a replay", path.display()), error)
+        })
     };
     let (before, now) = (read(&arguments.before, before)?, read(&arguments.now, now)?);
-    let changes = Outcome::changes(&before, &now);
+    let changes = ReplayOutcome::changes(&before, &now);
     Ok(answer(arguments, "replays", &changes, None, String::new()))
 }
 
-fn snapshots(arguments: &Compare, before: &str, now: &str) -> Result<Answer, Failure> {
+fn snapshots(arguments: &CompareArguments, before: &str, now: &str) -> Result<Answer, CommandFailure> {
     let before = maps::parse(&arguments.before, before)?;
     let now = maps::parse(&arguments.now, now)?;
     let comparison = Comparison::new(&before, &now);
@@ -78,9 +82,9 @@ fn snapshots(arguments: &Compare, before: &str, now: &str) -> Result<Answer, Fai
 }
 
 fn answer(
-    arguments: &Compare,
+    arguments: &CompareArguments,
     kind: &'static str,
-    changes: &[Change],
+    changes: &[NumberChange],
     comparison: Option<&Comparison<'_>>,
     details: String,
 ) -> Answer {
@@ -104,17 +108,18 @@ fn answer(
         };
     }
     let failed = !above.is_empty();
-    let document = Document { kind, changes, fail_above: arguments.fail_above, above, comparison };
+    let document = CompareDocument { kind, changes, fail_above: arguments.fail_above, above, comparison };
     Answer::new("sublet-comparison", 1, text, &document).differs(failed)
 }
 
 /// Returns the sums of two maps.
-pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<Change> {
+pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<NumberChange> {
     vec![
-        Change::new("reserved", Unit::Bytes, before.block_bytes, now.block_bytes),
-        Change::new("used", Unit::Bytes, before.allocation_bytes, now.allocation_bytes),
-        Change::new("blocks", Unit::Count, before.block_count, now.block_count),
-        Change::new("allocations", Unit::Count, before.allocation_count, now.allocation_count).unjudged(),
+        NumberChange::new("reserved", Unit::Bytes, before.block_bytes, now.block_bytes),
+        NumberChange::new("used", Unit::Bytes, before.allocation_bytes, now.allocation_bytes),
+        NumberChange::new("blocks", Unit::Count, before.block_count, now.block_count),
+        NumberChange::new("allocations", Unit::Count, before.allocation_count, now.allocation_count)
+            .unjudged(),
     ]
 }
 
@@ -123,13 +128,13 @@ pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     let mut text = String::new();
     let heaps = comparison.heaps.iter().enumerate().flat_map(|(heap, sums)| {
         [
-            Change::new(
+            NumberChange::new(
                 format!("heap {heap} reserved"),
                 Unit::Bytes,
                 sums.before.block_bytes,
                 sums.now.block_bytes,
             ),
-            Change::new(
+            NumberChange::new(
                 format!("heap {heap} used"),
                 Unit::Bytes,
                 sums.before.allocation_bytes,
@@ -156,19 +161,19 @@ pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     text + &format!("\n{} allocations of {} are in both.\n", comparison.kept.len(), bytes(kept))
 }
 
-fn vector(vector: &VectorChange) -> Option<Change> {
+fn vector(vector: &VectorChange) -> Option<NumberChange> {
     let VectorChange { memory_type, name, change, .. } = vector;
     let label = match vector.pool {
         Some(number) => format!("{} in type {memory_type}", pool(number, name.as_deref())),
         None => format!("type {memory_type}"),
     };
     let (before, now) = (change.before.allocation_bytes, change.now.allocation_bytes);
-    (change.before != change.now).then(|| Change::new(label, Unit::Bytes, before, now))
+    (change.before != change.now).then(|| NumberChange::new(label, Unit::Bytes, before, now))
 }
 
-fn name(name: &NameChange) -> Option<Change> {
+fn name(name: &NameChange) -> Option<NumberChange> {
     let label = name.name.as_deref().unwrap_or("(without a name)");
-    let change = Change::new(label, Unit::Bytes, name.bytes_before, name.bytes_now);
+    let change = NumberChange::new(label, Unit::Bytes, name.bytes_before, name.bytes_now);
     (name.bytes_before != name.bytes_now || name.count_before != name.count_now).then_some(change)
 }
 
@@ -189,7 +194,7 @@ fn allocations(title: &str, found: &[Located<'_>]) -> String {
 
 /// Returns a row for each allocation.
 pub(crate) fn listed(found: &[Located<'_>]) -> String {
-    let mut table = Table::new(&[">size", "kind", ">type", ">pool", ">block", "name", "caller"]);
+    let mut table = TextTable::new(&[">size", "kind", ">type", ">pool", ">block", "name", "caller"]);
     for found in found {
         let entry = found.entry;
         table.row([

@@ -6,8 +6,8 @@ use ash::vk;
 use serde::Serialize;
 
 use crate::choices::Choices;
-use crate::failure::Failure;
-use crate::table::{Table, heading};
+use crate::failure::CommandFailure;
+use crate::table::{TextTable, heading};
 use crate::text::{bytes, count, device_name, flags, version};
 use crate::vulkan::Physical;
 
@@ -24,15 +24,15 @@ pub(crate) struct Description {
     pub(crate) driver_version: u32,
     pub(crate) vendor_id: u32,
     pub(crate) device_id: u32,
-    pub(crate) heaps: Vec<Heap>,
-    pub(crate) types: Vec<MemoryType>,
+    pub(crate) heaps: Vec<HeapDescription>,
+    pub(crate) types: Vec<MemoryTypeDescription>,
     pub(crate) limits: Limits,
     pub(crate) extensions: Vec<Extension>,
     pub(crate) choices: Option<Choices>,
 }
 
 #[derive(Serialize)]
-pub(crate) struct Heap {
+pub(crate) struct HeapDescription {
     pub(crate) size: u64,
     pub(crate) flags: Vec<String>,
     pub(crate) budget: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Heap {
 }
 
 #[derive(Serialize)]
-pub(crate) struct MemoryType {
+pub(crate) struct MemoryTypeDescription {
     pub(crate) heap: u32,
     pub(crate) flags: Vec<String>,
 }
@@ -67,10 +67,10 @@ pub(crate) struct Extension {
 }
 
 /// The minor version of Vulkan 1 that promoted an extension to core, and its name.
-type Core = Option<(u32, &'static str)>;
+type CorePromotion = Option<(u32, &'static str)>;
 
 /// The extensions, the Vulkan version that promoted each to core, and Sublet's use of it.
-const EXTENSIONS: &[(&str, Core, &str)] = &[
+const EXTENSIONS: &[(&str, CorePromotion, &str)] = &[
     (
         "VK_KHR_get_memory_requirements2",
         Some((1, "1.1")),
@@ -102,7 +102,7 @@ const EXTENSIONS: &[(&str, Core, &str)] = &[
 
 impl Description {
     /// Describes a device. `called` is the value for `--device`.
-    pub(crate) fn of(called: String, physical: &Physical<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(called: String, physical: &Physical<'_>) -> Result<Self, CommandFailure> {
         let (properties, memory) = (physical.properties(), physical.memory());
         let (budgets, more) = (physical.budgets()?, physical.more()?);
         let budget = |heap: usize| budgets.as_ref().and_then(|budgets| budgets.get(heap).copied());
@@ -126,7 +126,7 @@ impl Description {
                 .memory_heaps_as_slice()
                 .iter()
                 .enumerate()
-                .map(|(number, heap)| Heap {
+                .map(|(number, heap)| HeapDescription {
                     size: heap.size,
                     flags: flags(heap.flags),
                     budget: budget(number).map(|budget| budget.budget),
@@ -136,7 +136,10 @@ impl Description {
             types: memory
                 .memory_types_as_slice()
                 .iter()
-                .map(|kind| MemoryType { heap: kind.heap_index, flags: flags(kind.property_flags) })
+                .map(|kind| MemoryTypeDescription {
+                    heap: kind.heap_index,
+                    flags: flags(kind.property_flags),
+                })
                 .collect(),
             limits: Limits {
                 buffer_image_granularity: properties.limits.buffer_image_granularity,
@@ -165,7 +168,7 @@ impl Description {
         text += &heading("Heaps");
         text += &self.heap_table();
         text += &heading("Memory types");
-        let mut table = Table::new(&[">type", ">heap", "flags"]);
+        let mut table = TextTable::new(&[">type", ">heap", "flags"]);
         for (number, kind) in self.types.iter().enumerate() {
             table.row([number.to_string(), kind.heap.to_string(), named(&kind.flags)]);
         }
@@ -173,7 +176,7 @@ impl Description {
         text += &heading("Limits");
         text += &self.limit_table();
         text += &heading("Extensions that Sublet makes use of");
-        let mut table = Table::new(&["extension", "there", "for"]);
+        let mut table = TextTable::new(&["extension", "there", "for"]);
         for extension in &self.extensions {
             let there = match (extension.there, extension.core) {
                 (false, _) => "no".to_owned(),
@@ -191,7 +194,7 @@ impl Description {
     }
 
     fn heap_table(&self) -> String {
-        let mut table = Table::new(&[">heap", ">size", ">budget", ">in use", "flags"]);
+        let mut table = TextTable::new(&[">heap", ">size", ">budget", ">in use", "flags"]);
         let maybe = |size: Option<u64>| size.map_or_else(|| "-".to_owned(), bytes);
         for (number, heap) in self.heaps.iter().enumerate() {
             table.row([
@@ -212,7 +215,7 @@ impl Description {
             u32::MAX => "no limit".to_owned(),
             number => count(number.into()),
         };
-        let mut table = Table::new(&["limit", ">value"]);
+        let mut table = TextTable::new(&["limit", ">value"]);
         for (name, value) in [
             ("bufferImageGranularity", bytes(limits.buffer_image_granularity)),
             ("nonCoherentAtomSize", bytes(limits.non_coherent_atom_size)),

@@ -4,21 +4,21 @@ use serde::Serialize;
 use sublet::sim::Gpu;
 
 use crate::answer::{Answer, complain};
-use crate::arguments::Devices;
+use crate::arguments::DevicesArguments;
 use crate::choices::Choices;
 use crate::describe::Description;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::select::{self, Choice};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::text::bytes;
 use crate::vulkan::{Physical, Vulkan};
 
 #[derive(Serialize)]
-struct Document {
+struct DevicesDocument {
     devices: Vec<Description>,
 }
 
-pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
+pub(crate) fn run(arguments: &DevicesArguments) -> Result<Answer, CommandFailure> {
     let mut devices = Vec::new();
     let mut text = String::new();
     if let Some(said) = &arguments.device {
@@ -44,20 +44,20 @@ pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
         text += &list(&simulated);
         devices.extend(simulated);
     }
-    Ok(Answer::new("sublet-devices", 1, text, &Document { devices }))
+    Ok(Answer::new("sublet-devices", 1, text, &DevicesDocument { devices }))
 }
 
-fn all_of_drivers() -> Result<Vec<Description>, Failure> {
+fn all_of_drivers() -> Result<Vec<Description>, CommandFailure> {
     let vulkan = Vulkan::open()?;
     let devices = vulkan.devices()?;
     if devices.is_empty() {
-        return Err(Failure::no_device("no Vulkan driver has a device"));
+        return Err(CommandFailure::no_device("no Vulkan driver has a device"));
     }
     devices.iter().enumerate().map(|(number, physical)| whole(number.to_string(), *physical)).collect()
 }
 
 /// Returns a device with its memory choices.
-fn whole(called: String, physical: Physical<'_>) -> Result<Description, Failure> {
+fn whole(called: String, physical: Physical<'_>) -> Result<Description, CommandFailure> {
     let mut description = Description::of(called, &physical)?;
     description.choices = Some(Choices::of(&physical.open()?)?);
     Ok(description)
@@ -65,7 +65,7 @@ fn whole(called: String, physical: Physical<'_>) -> Result<Description, Failure>
 
 /// Returns one line per device.
 fn list(devices: &[Description]) -> String {
-    let mut table = Table::new(&["device", "name", "type", "Vulkan", "heaps", ">types", ">granularity"]);
+    let mut table = TextTable::new(&["device", "name", "type", "Vulkan", "heaps", ">types", ">granularity"]);
     for device in devices {
         let heaps = device.heaps.iter().map(|heap| {
             let local = if heap.flags.is_empty() { "host " } else { "" };

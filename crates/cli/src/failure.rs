@@ -25,7 +25,7 @@ Exit codes:
 
 /// An error with its exit code.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CommandFailure {
     pub(crate) what: String,
     pub(crate) source: Option<Box<dyn Error>>,
     pub(crate) code: u8,
@@ -33,7 +33,7 @@ pub(crate) struct Failure {
     hint: Option<String>,
 }
 
-impl Failure {
+impl CommandFailure {
     fn new(code: u8, what: impl Into<String>, source: Option<Box<dyn Error>>) -> Self {
         Self { what: what.into(), source, code, hint: None }
     }

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use sublet::trace::Trace;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::file(format!("{} cannot be read", path.display()), error))
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
+    fs::read(path).map_err(|error| CommandFailure::file(format!("{} cannot be read", path.display()), error))
 }
 
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path) -> Result<String, CommandFailure> {
     String::from_utf8(read(path)?).map_err(|error| {
         let is_trace = Trace::read_prefix(error.as_bytes()).is_ok();
-        let failure = Failure::file(format!("{} is no text", path.display()), error);
+        let failure = CommandFailure::file(format!("{} is no text", path.display()), error);
         if is_trace {
             failure.hint("it is a trace: see `sublet report --trace`, and `sublet replay --json`".to_owned())
         } else {
@@ -24,8 +24,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    written(path, text).map_err(|error| Failure::file(format!("{} cannot be written", path.display()), error))
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
+    written(path, text)
+        .map_err(|error| CommandFailure::file(format!("{} cannot be written", path.display()), error))
 }
 
 /// Writes a file. Replaces an existing file only after the new one is complete. Writes directly to a pipe or a device.

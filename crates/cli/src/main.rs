@@ -29,16 +29,16 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use answer::Answer;
-use arguments::{Arguments, Command};
-use failure::Failure;
+use arguments::{Arguments, CliCommand};
+use failure::CommandFailure;
 
-fn run(command: &Command) -> Result<Answer, Failure> {
+fn run(command: &CliCommand) -> Result<Answer, CommandFailure> {
     match command {
-        Command::Devices(arguments) => devices::run(arguments),
-        Command::Report(arguments) => report::run(arguments),
-        Command::Replay(arguments) => replay::run(arguments),
-        Command::Compare(arguments) => compare::run(arguments),
-        Command::Profile(arguments) => profile::run(arguments),
+        CliCommand::Devices(arguments) => devices::run(arguments),
+        CliCommand::Report(arguments) => report::run(arguments),
+        CliCommand::Replay(arguments) => replay::run(arguments),
+        CliCommand::Compare(arguments) => compare::run(arguments),
+        CliCommand::Profile(arguments) => profile::run(arguments),
     }
 }
 

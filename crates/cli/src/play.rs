@@ -7,7 +7,7 @@ use sublet::trace::{Event, Replay, ReplayReport, Trace};
 use sublet_report::Snapshot;
 
 use crate::answer::complain;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::progress::Progress;
 use crate::select::{Choice, limited};
@@ -28,9 +28,11 @@ pub(crate) enum Moment {
 
 impl Moment {
     /// Parses `--at`.
-    pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(said: &str) -> Result<Self, CommandFailure> {
         let wrong = || {
-            Failure::usage(format!("--at takes peak, end, a frame's number, or a percentage, not {said:?}"))
+            CommandFailure::usage(format!(
+                "--at takes peak, end, a frame's number, or a percentage, not {said:?}"
+            ))
         };
         match said {
             "peak" => Ok(Self::Peak),
@@ -54,9 +56,9 @@ fn per_mille(percent: &str) -> Option<u32> {
 }
 
 /// Reads a trace. With `partial`, reads its intact part.
-pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
+pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, CommandFailure> {
     let bytes = files::read(path)?;
-    let wrong = |error| Failure::file(format!("{} cannot be read as a trace", path.display()), error);
+    let wrong = |error| CommandFailure::file(format!("{} cannot be read as a trace", path.display()), error);
     if !partial {
         return Trace::read(&bytes).map_err(|error| match Trace::read_prefix(&bytes) {
             Ok(prefix) if !prefix.trace.records.is_empty() => {
@@ -70,7 +72,7 @@ pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
         let count = prefix.trace.records.len();
         if count == 0 {
             let what = format!("no event of {} is whole", path.display());
-            return Err(Failure::file(what, end));
+            return Err(CommandFailure::file(what, end));
         }
         complain(&format!("sublet: {} is not whole, {count} events are: {end}", path.display()));
     }
@@ -82,8 +84,8 @@ pub(crate) fn on_device<R>(
     trace: &Trace,
     choice: Option<&Choice>,
     memory_limit: Option<u64>,
-    task: impl FnOnce(&Opened<'_>) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+    task: impl FnOnce(&Opened<'_>) -> Result<R, CommandFailure>,
+) -> Result<R, CommandFailure> {
     match choice {
         Some(choice) => choice.with(memory_limit, |physical| task(&physical.open()?)),
         None => {
@@ -102,7 +104,7 @@ pub(crate) fn whole(
     device: &Opened<'_>,
     with_map: bool,
     progress: &Progress,
-) -> Result<(ReplayReport, Option<Snapshot>), Failure> {
+) -> Result<(ReplayReport, Option<Snapshot>), CommandFailure> {
     let tracking = if with_map { SHOWN } else { Tracking::empty() };
     device.with_allocator_like(&trace.header, tracking, |allocator| {
         let mut replay = Replay::new(trace, allocator);
@@ -117,7 +119,11 @@ pub(crate) fn whole(
 }
 
 /// Takes a snapshot of the allocator at a moment. `None` if there is no such frame.
-pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<Option<Snapshot>, Failure> {
+pub(crate) fn picture(
+    trace: &Trace,
+    device: &Opened<'_>,
+    at: Moment,
+) -> Result<Option<Snapshot>, CommandFailure> {
     let count = trace.records.len();
     let events = match at {
         Moment::End => Some(count),
@@ -137,7 +143,7 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
 }
 
 /// Returns the number of events after which the most memory is reserved. Of several, the one with the most in use.
-fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
+fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, CommandFailure> {
     device.with_allocator_like(&trace.header, Tracking::empty(), |allocator| {
         let mut replay = Replay::new(trace, allocator);
         let (mut most, mut at, mut events) = ((0, 0), 0, 0);

@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::arguments::Profile;
-use crate::failure::Failure;
+use crate::arguments::ProfileArguments;
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::select::Choice;
 
-pub(crate) fn run(arguments: &Profile) -> Result<Answer, Failure> {
+pub(crate) fn run(arguments: &ProfileArguments) -> Result<Answer, CommandFailure> {
     let choice = arguments.device.as_deref().map_or(Ok(Choice::Best), Choice::parse)?;
     let profile = choice.with(None, |physical| {
-        physical.measure().map_err(|error| Failure::driver("the device cannot be measured", error))
+        physical.measure().map_err(|error| CommandFailure::driver("the device cannot be measured", error))
     })?;
     let text = profile.to_json();
     let Some(output) = &arguments.output else {

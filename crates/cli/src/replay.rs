@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 use sublet::trace::{CallKind, Latencies, ReplayReport};
 
 use crate::answer::Answer;
-use crate::arguments::Replay;
-use crate::change::{Change, Unit};
-use crate::failure::Failure;
+use crate::arguments::ReplayArguments;
+use crate::change::{NumberChange, Unit};
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::outcome::result;
 use crate::play;
 use crate::progress::Progress;
 use crate::select::Choice;
-use crate::table::{Table, and_more, heading};
+use crate::table::{TextTable, and_more, heading};
 use crate::text::{bytes, count};
 
 /// The value of `format` in the `--json` document.
@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 /// Maximum number of listed differences. The rest is only counted.
 const LONGEST: usize = 20;
 
-pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
+pub(crate) fn run(arguments: &ReplayArguments) -> Result<Answer, CommandFailure> {
     let trace = play::read(&arguments.trace, arguments.partial)?;
     let choice = arguments.device.as_deref().map(Choice::parse).transpose()?;
     let expected = arguments.expect.as_deref().map(|path| {
@@ -31,8 +31,9 @@ pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
             Some(Choice::Simulated(profile)) => profile.name,
             _ => "recorded device",
         };
-        expectation(&text, key)
-            .map_err(|error| Failure::file(format!("{} says nothing of this replay", path.display()), error))
+        expectation(&text, key).map_err(|error| {
+            CommandFailure::file(format!("{} says nothing of this replay", path.display()), error)
+        })
     });
     let expected = expected.transpose()?;
     let progress = Progress::new(!arguments.no_progress);
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
     let mut text = format!("{}: {}, on {device}\n", arguments.trace.display(), &*trace.header.program);
     text += &tables(&report);
     if let Some(differences) = &differences {
-        text += &told(differences);
+        text += &differences_text(differences);
     }
     let document = json!({
         "trace": arguments.trace,
@@ -101,8 +102,17 @@ fn times(report: &ReplayReport) -> Value {
 
 fn tables(report: &ReplayReport) -> String {
     let mut text = heading("Calls, in nanoseconds");
-    let mut table =
-        Table::new(&["call", ">made", ">failed", ">p50", ">p90", ">p99", ">p99.9", ">max", ">all, in ms"]);
+    let mut table = TextTable::new(&[
+        "call",
+        ">made",
+        ">failed",
+        ">p50",
+        ">p90",
+        ">p99",
+        ">p99.9",
+        ">max",
+        ">all, in ms",
+    ]);
     for kind in CallKind::ALL {
         let call = report.call(*kind);
         if call.made > 0 {
@@ -115,7 +125,7 @@ fn tables(report: &ReplayReport) -> String {
     text += &table.text();
     text += &format!("  all calls: {:.3} ms\n", report.time.as_secs_f64() * 1000.0);
     text += &heading("Memory");
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "",
         ">peak reserved",
         ">peak used",
@@ -192,11 +202,11 @@ fn differences(path: &str, expected: &Value, found: &Value, all: &mut Vec<Value>
     }
 }
 
-fn told(differences: &[Value]) -> String {
+fn differences_text(differences: &[Value]) -> String {
     if differences.is_empty() {
         return "\nAs expected.\n".to_owned();
     }
-    let mut table = Table::new(&["where", ">expected", ">found"]);
+    let mut table = TextTable::new(&["where", ">expected", ">found"]);
     for difference in differences.iter().take(LONGEST) {
         let plain = |key: &str| match &difference[key] {
             Value::String(text) => text.clone(),
@@ -208,9 +218,9 @@ fn told(differences: &[Value]) -> String {
 }
 
 /// A result of `replay --json`, for comparisons.
-pub(crate) struct Outcome(Value);
+pub(crate) struct ReplayOutcome(Value);
 
-impl Outcome {
+impl ReplayOutcome {
     pub(crate) fn from_json(text: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let document: Value = serde_json::from_str(text)?;
         if document.get("version") != Some(&VERSION.into()) {
@@ -223,11 +233,11 @@ impl Outcome {
     }
 
     /// Returns the numbers of two replays.
-    pub(crate) fn changes(before: &Self, now: &Self) -> Vec<Change> {
+    pub(crate) fn changes(before: &Self, now: &Self) -> Vec<NumberChange> {
         let at = |outcome: &Self, path: &str| outcome.0.pointer(path).and_then(Value::as_u64);
         let change = |name: &str, unit, path: &str| {
             let (before, now) = (at(before, path)?, at(now, path)?);
-            Some(Change::new(name, unit, before, now))
+            Some(NumberChange::new(name, unit, before, now))
         };
         let judged = [
             ("peak reserved", Unit::Bytes, "/result/memory/peak_reserved"),

@@ -7,14 +7,14 @@ use sublet::Statistics;
 use sublet_report::{Comparison, Figures, Fragmentation, Group, Page, Snapshot};
 
 use crate::answer::Answer;
-use crate::arguments::{Format, Report};
+use crate::arguments::{OutputFormat, ReportArguments};
 use crate::change;
 use crate::compare;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::maps;
 use crate::play::{self, Moment};
-use crate::table::{Table, and_more, heading};
+use crate::table::{TextTable, and_more, heading};
 use crate::text::{bytes, count, pool};
 
 /// Maximum number of listed allocations and groups.
@@ -22,17 +22,17 @@ const LARGEST: usize = 15;
 
 /// The document of `--json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ReportDocument<'a> {
     map: &'a Path,
     written: Option<&'a PathBuf>,
     kind: &'static str,
     #[serde(flatten)]
-    sums: &'a Sums<'a>,
+    sums: &'a ReportSums<'a>,
 }
 
 /// The sums of a map.
 #[derive(Serialize)]
-struct Sums<'a> {
+struct ReportSums<'a> {
     #[serde(with = "Total")]
     total: Statistics,
     figures: Figures,
@@ -50,7 +50,7 @@ struct Total {
     allocation_bytes: u64,
 }
 
-impl Sums<'_> {
+impl ReportSums<'_> {
     /// Returns the sums in one line.
     fn text(&self) -> String {
         let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } = self.total;
@@ -67,14 +67,14 @@ impl Sums<'_> {
     }
 }
 
-pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
+pub(crate) fn run(arguments: &ReportArguments) -> Result<Answer, CommandFailure> {
     let of_trace = arguments.at.is_some() || arguments.partial || arguments.memory_limit.is_some();
     if arguments.trace.is_none() && of_trace {
-        return Err(Failure::usage("--at, --partial and --memory-limit are for a --trace"));
+        return Err(CommandFailure::usage("--at, --partial and --memory-limit are for a --trace"));
     }
     let format = format(arguments)?;
-    if arguments.before.is_some() && !matches!(format, Format::Html | Format::Text) {
-        return Err(Failure::usage(
+    if arguments.before.is_some() && !matches!(format, OutputFormat::Html | OutputFormat::Text) {
+        return Err(CommandFailure::usage(
             "--before is for --format html and text: nothing else shows an earlier map",
         ));
     }
@@ -82,27 +82,29 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
         (Some(map), _) => (map, maps::read(map)?),
         (None, Some(trace)) => (trace, replayed(trace, at, arguments)?),
-        (None, None) => return Err(Failure::usage("a map or --trace is needed")),
+        (None, None) => return Err(CommandFailure::usage("a map or --trace is needed")),
     };
     if let Some(title) = &arguments.title {
         snapshot.title = Some(title.as_str().into());
     }
     let before = arguments.before.as_deref().map(maps::read).transpose()?;
-    let sums = Sums {
+    let sums = ReportSums {
         total: snapshot.statistics().total.statistics,
         figures: snapshot.figures(),
         comparison: before.as_ref().map(|before| Comparison::new(before, &snapshot)),
     };
     let (written, kind) = match format {
-        Format::Html => (page(&snapshot, before.as_ref()), "html"),
-        Format::Svg => (sublet_report::svg(&snapshot), "svg"),
-        Format::Perfetto => (sublet_report::perfetto(&snapshot), "perfetto"),
-        Format::Json => (snapshot.to_json(), "json"),
-        Format::Text => (tables(&snapshot, &sums), "text"),
+        OutputFormat::Html => (page(&snapshot, before.as_ref()), "html"),
+        OutputFormat::Svg => (sublet_report::svg(&snapshot), "svg"),
+        OutputFormat::Perfetto => (sublet_report::perfetto(&snapshot), "perfetto"),
+        OutputFormat::Json => (snapshot.to_json(), "json"),
+        OutputFormat::Text => (tables(&snapshot, &sums), "text"),
     };
     let text = match &arguments.output {
         // The report itself is JSON.
-        None if matches!(format, Format::Json | Format::Perfetto) => return Ok(Answer::document(written)),
+        None if matches!(format, OutputFormat::Json | OutputFormat::Perfetto) => {
+            return Ok(Answer::document(written));
+        }
         None => written,
         Some(output) => {
             files::write(output, &written)?;
@@ -110,18 +112,18 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
             format!("{}: {kind}, {}\n{}", output.display(), bytes(size), sums.text())
         }
     };
-    let document = Document { map: source, written: arguments.output.as_ref(), kind, sums: &sums };
+    let document = ReportDocument { map: source, written: arguments.output.as_ref(), kind, sums: &sums };
     let answer = Answer::new("sublet-report", 1, text, &document);
-    let is_file = arguments.output.is_none() && matches!(format, Format::Html | Format::Svg);
+    let is_file = arguments.output.is_none() && matches!(format, OutputFormat::Html | OutputFormat::Svg);
     Ok(if is_file { answer.file() } else { answer })
 }
 
 /// Returns the format of the report.
-fn format(arguments: &Report) -> Result<Format, Failure> {
+fn format(arguments: &ReportArguments) -> Result<OutputFormat, CommandFailure> {
     match (arguments.format, &arguments.output) {
         (Some(format), _) => Ok(format),
         (None, Some(output)) => ending(output),
-        (None, None) => Ok(Format::Text),
+        (None, None) => Ok(OutputFormat::Text),
     }
 }
 
@@ -134,21 +136,21 @@ fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
 }
 
 /// Returns the format for a file's extension.
-fn ending(path: &Path) -> Result<Format, Failure> {
+fn ending(path: &Path) -> Result<OutputFormat, CommandFailure> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let ends = |ending: &str| name.ends_with(ending);
     if ends(".html") || ends(".htm") {
-        Ok(Format::Html)
+        Ok(OutputFormat::Html)
     } else if ends(".svg") {
-        Ok(Format::Svg)
+        Ok(OutputFormat::Svg)
     } else if ends(".trace.json") || ends(".perfetto.json") {
-        Ok(Format::Perfetto)
+        Ok(OutputFormat::Perfetto)
     } else if ends(".json") {
-        Ok(Format::Json)
+        Ok(OutputFormat::Json)
     } else if ends(".txt") {
-        Ok(Format::Text)
+        Ok(OutputFormat::Text)
     } else {
-        Err(Failure::usage(format!(
+        Err(CommandFailure::usage(format!(
             "what {} is to be is not known: it ends in none of .html, .svg, .trace.json, .json and .txt, and there is no --format",
             path.display()
         )))
@@ -156,14 +158,14 @@ fn ending(path: &Path) -> Result<Format, Failure> {
 }
 
 /// Returns the map of a recorded program at a moment, replayed on a simulated device like its own.
-fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failure> {
+fn replayed(path: &Path, at: &str, arguments: &ReportArguments) -> Result<Snapshot, CommandFailure> {
     let moment = Moment::parse(at)?;
     let trace = play::read(path, arguments.partial)?;
     let found = play::on_device(&trace, None, arguments.memory_limit, |device| {
         play::picture(&trace, device, moment)
     })?;
     let mut snapshot = found.ok_or_else(|| {
-        Failure::file(
+        CommandFailure::file(
             format!("{} has no frame {at}", path.display()),
             "it was not recorded, or has another number",
         )
@@ -173,7 +175,7 @@ fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failu
 }
 
 /// Returns the whole map as text for a terminal.
-fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
+fn tables(snapshot: &Snapshot, sums: &ReportSums<'_>) -> String {
     let figures = &sums.figures;
     let title = snapshot.title.as_deref().unwrap_or("Memory map");
     let mut text = heading(title).trim_start().to_owned();
@@ -211,7 +213,7 @@ fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
 }
 
 fn figures_table<'a>(of: &str, rows: impl Iterator<Item = (String, &'a Fragmentation)>) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         of,
         ">blocks",
         ">reserved",
@@ -242,7 +244,7 @@ fn groups(title: &str, what: &str, groups: &[Group]) -> String {
     if groups.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["", ">allocations", ">bytes", ">largest"]);
+    let mut table = TextTable::new(&["", ">allocations", ">bytes", ">largest"]);
     for group in groups.iter().take(LARGEST) {
         let label = group.label.as_deref().unwrap_or("(without)").to_owned();
         table.row([label, count(group.count), bytes(group.bytes), bytes(group.largest)]);

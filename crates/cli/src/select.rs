@@ -5,7 +5,7 @@ use std::path::Path;
 use sublet::sim::profiles::{self, Profile};
 use sublet::sim::{self, Gpu, GpuBuilder};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::files;
 use crate::text;
 use crate::vulkan::{Physical, Vulkan};
@@ -25,11 +25,13 @@ pub(crate) enum Choice {
 
 impl Choice {
     /// Parses `--device`. Looks up and reads profiles.
-    pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(said: &str) -> Result<Self, CommandFailure> {
         if let Some(name) = said.strip_prefix("sim:") {
             return Profile::by_name(name).map(Self::Simulated).ok_or_else(|| {
                 let known = Profile::names().collect::<Vec<_>>().join(", ");
-                Failure::no_device(format!("there is no simulated device {name:?}; there are: {known}"))
+                CommandFailure::no_device(format!(
+                    "there is no simulated device {name:?}; there are: {known}"
+                ))
             });
         }
         if let Ok(number) = said.parse() {
@@ -40,7 +42,7 @@ impl Choice {
             let text = files::read_text(path)?;
             let read = Profile::from_json(&text);
             return read.map(Self::Simulated).map_err(|error| {
-                Failure::file(format!("{said} is no profile to simulate a device with"), error)
+                CommandFailure::file(format!("{said} is no profile to simulate a device with"), error)
             });
         }
         Ok(Self::Named(said.to_owned()))
@@ -50,8 +52,8 @@ impl Choice {
     pub(crate) fn with<R>(
         &self,
         memory_limit: Option<u64>,
-        task: impl FnOnce(Physical<'_>) -> Result<R, Failure>,
-    ) -> Result<R, Failure> {
+        task: impl FnOnce(Physical<'_>) -> Result<R, CommandFailure>,
+    ) -> Result<R, CommandFailure> {
         if let Self::Simulated(profile) = self {
             let gpu = limited(Gpu::builder(profile), memory_limit);
             return task(Physical::simulated(&gpu));
@@ -79,7 +81,7 @@ impl Choice {
             } else {
                 format!("there is {}", names.join(", "))
             };
-            Failure::no_device(match self {
+            CommandFailure::no_device(match self {
                 Self::Number(number) => format!("there is no device {number}; {there}"),
                 Self::Named(name) => format!("there is no device {name:?}; {there}"),
                 _ => there,

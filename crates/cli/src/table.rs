@@ -3,12 +3,12 @@
 use crate::text::is_command;
 
 /// A table of text cells.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
     pub(crate) fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|text| text.starts_with('>')).collect();

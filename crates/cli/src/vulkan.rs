@@ -9,7 +9,7 @@ use sublet::sim::profiles::{MeasureError, Profile};
 use sublet::trace::Header;
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, Tracking};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// The newest version that the command requests.
 const WANTED: u32 = vk::API_VERSION_1_3;
@@ -25,15 +25,15 @@ pub(crate) struct Vulkan {
 }
 
 impl Vulkan {
-    pub(crate) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open() -> Result<Self, CommandFailure> {
         // SAFETY: loading the Vulkan loader runs its initialisers, which are trusted.
-        let entry = unsafe { ash::Entry::load() }.map_err(Failure::no_vulkan)?;
+        let entry = unsafe { ash::Entry::load() }.map_err(CommandFailure::no_vulkan)?;
         // SAFETY: the library is loaded.
-        let version = unsafe { entry.try_enumerate_instance_version() }.map_err(Failure::no_vulkan)?;
+        let version = unsafe { entry.try_enumerate_instance_version() }.map_err(CommandFailure::no_vulkan)?;
         let version = version.unwrap_or(vk::API_VERSION_1_0).min(WANTED);
         // SAFETY: the library is loaded.
-        let offered =
-            unsafe { entry.enumerate_instance_extension_properties(None) }.map_err(Failure::no_vulkan)?;
+        let offered = unsafe { entry.enumerate_instance_extension_properties(None) }
+            .map_err(CommandFailure::no_vulkan)?;
         let application = vk::ApplicationInfo::default().application_name(c"sublet").api_version(version);
         let mut extensions = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
@@ -47,14 +47,15 @@ impl Vulkan {
             .application_info(&application)
             .enabled_extension_names(&extensions);
         // SAFETY: the create-info is valid, and everything that it points to lives during the call.
-        let instance = unsafe { entry.create_instance(&info, None) }.map_err(Failure::no_vulkan)?;
+        let instance = unsafe { entry.create_instance(&info, None) }.map_err(CommandFailure::no_vulkan)?;
         Ok(Self { _entry: entry, instance, version })
     }
 
     /// Returns the physical devices, best first.
-    pub(crate) fn devices(&self) -> Result<Vec<Physical<'_>>, Failure> {
+    pub(crate) fn devices(&self) -> Result<Vec<Physical<'_>>, CommandFailure> {
         // SAFETY: the instance is live.
-        let handles = unsafe { self.instance.enumerate_physical_devices() }.map_err(Failure::no_vulkan)?;
+        let handles =
+            unsafe { self.instance.enumerate_physical_devices() }.map_err(CommandFailure::no_vulkan)?;
         let of = |handle| Physical { instance: &self.instance, handle, version: self.version, gpu: None };
         let mut devices: Vec<_> = handles.into_iter().map(of).collect();
         devices.sort_by_key(|device| match device.properties().device_type {
@@ -87,14 +88,14 @@ pub(crate) struct Physical<'a> {
 
 /// Budget and usage of a heap. Units: bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Budget {
+pub(crate) struct ReportedBudget {
     pub(crate) budget: u64,
     pub(crate) usage: u64,
 }
 
 /// Device properties that Vulkan 1.0 does not report.
 #[derive(Default)]
-pub(crate) struct More {
+pub(crate) struct ExtendedProperties {
     pub(crate) driver: Option<String>,
     pub(crate) max_memory_allocation_size: Option<u64>,
     pub(crate) max_buffer_size: Option<u64>,
@@ -130,14 +131,14 @@ impl<'a> Physical<'a> {
         self.version.min(self.properties().api_version)
     }
 
-    pub(crate) fn extensions(&self) -> Result<Vec<vk::ExtensionProperties>, Failure> {
+    pub(crate) fn extensions(&self) -> Result<Vec<vk::ExtensionProperties>, CommandFailure> {
         // SAFETY: I1.
         unsafe { self.instance.enumerate_device_extension_properties(self.handle) }
-            .map_err(|error| Failure::driver("the device's extensions cannot be read", error))
+            .map_err(|error| CommandFailure::driver("the device's extensions cannot be read", error))
     }
 
     /// Returns each heap's budget and usage, if the driver reports them.
-    pub(crate) fn budgets(&self) -> Result<Option<Vec<Budget>>, Failure> {
+    pub(crate) fn budgets(&self) -> Result<Option<Vec<ReportedBudget>>, CommandFailure> {
         if self.usable() < vk::API_VERSION_1_1 || !has(&self.extensions()?, ext::memory_budget::NAME) {
             return Ok(None);
         }
@@ -146,13 +147,13 @@ impl<'a> Physical<'a> {
         // SAFETY: I1; the device has at least 1.1, and supports the extension of the structure.
         unsafe { self.instance.get_physical_device_memory_properties2(self.handle, &mut memory) };
         let pairs = budgets.heap_budget.into_iter().zip(budgets.heap_usage);
-        Ok(Some(pairs.map(|(budget, usage)| Budget { budget, usage }).collect()))
+        Ok(Some(pairs.map(|(budget, usage)| ReportedBudget { budget, usage }).collect()))
     }
 
-    pub(crate) fn more(&self) -> Result<More, Failure> {
+    pub(crate) fn more(&self) -> Result<ExtendedProperties, CommandFailure> {
         let usable = self.usable();
         if usable < vk::API_VERSION_1_1 {
-            return Ok(More::default());
+            return Ok(ExtendedProperties::default());
         }
         let extensions = self.extensions()?;
         let with_driver = usable >= vk::API_VERSION_1_2 || has(&extensions, khr::driver_properties::NAME);
@@ -177,7 +178,7 @@ impl<'a> Physical<'a> {
             text(driver.driver_name_as_c_str().map_err(drop)),
             text(driver.driver_info_as_c_str().map_err(drop))
         );
-        Ok(More {
+        Ok(ExtendedProperties {
             driver: with_driver.then(|| name.trim().to_owned()),
             max_memory_allocation_size: Some(maintenance3.max_memory_allocation_size),
             max_buffer_size: with_size.then_some(maintenance4.max_buffer_size),
@@ -191,8 +192,8 @@ impl<'a> Physical<'a> {
     }
 
     /// Creates a device with all features that the allocator uses.
-    pub(crate) fn open(self) -> Result<Opened<'a>, Failure> {
-        let refused = |error| Failure::driver("the device cannot be opened", error);
+    pub(crate) fn open(self) -> Result<Opened<'a>, CommandFailure> {
+        let refused = |error| CommandFailure::driver("the device cannot be opened", error);
         if let Some(gpu) = self.gpu {
             let info = AllocatorCreateInfo::for_gpu(gpu);
             return Ok(Opened { physical: self, device: gpu.device().clone(), flags: info.flags });
@@ -202,7 +203,7 @@ impl<'a> Physical<'a> {
         // SAFETY: I1.
         let families = unsafe { self.instance.get_physical_device_queue_family_properties(self.handle) };
         if families.is_empty() {
-            return Err(Failure::driver("the device cannot be opened", "it has no queue"));
+            return Err(CommandFailure::driver("the device cannot be opened", "it has no queue"));
         }
         let mut priority = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
         let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
@@ -277,7 +278,7 @@ impl Opened<'_> {
         &self,
         without: AllocatorCreateFlags,
         task: impl FnOnce(&Allocator) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CommandFailure> {
         let Physical { instance, handle, version, gpu } = self.physical;
         let info = match gpu {
             Some(gpu) => AllocatorCreateInfo::for_gpu(gpu),
@@ -292,7 +293,7 @@ impl Opened<'_> {
         header: &Header,
         tracking: Tracking,
         task: impl FnOnce(&Allocator) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CommandFailure> {
         let Physical { instance, handle, version, gpu } = self.physical;
         let memory = self.physical.memory();
         let heaps = memory.memory_heaps_as_slice().len().min(header.heap_size_limits.len());
@@ -318,11 +319,11 @@ impl Opened<'_> {
         &self,
         info: &AllocatorCreateInfo<'_>,
         task: impl FnOnce(&Allocator) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, CommandFailure> {
         // SAFETY: instance and device are live and outlive the allocator, and the flags match what is enabled. Both
         // callers ensure this.
         let allocator: Allocator = unsafe { Allocator::new(info) }
-            .map_err(|error| Failure::driver("there is no allocator for the device", error))?;
+            .map_err(|error| CommandFailure::driver("there is no allocator for the device", error))?;
         Ok(task(&allocator))
     }
 

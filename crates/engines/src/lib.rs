@@ -224,7 +224,7 @@ pub enum RegionError {
 
 /// A range of a region, used or free, as [`Metadata::walk`] shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Chunk {
+pub struct ChunkInfo {
     /// First unit.
     pub offset: u64,
     /// Units; not zero.
@@ -260,10 +260,10 @@ impl std::iter::Sum for Usage {
 /// The extremes of chunk sizes, and the number of free chunks. [`Usage`] has the number of used ones.
 ///
 /// ```
-/// use sublet_engines::{Chunk, Sizes};
+/// use sublet_engines::{ChunkInfo, Sizes};
 /// let mut sizes = Sizes::default();
-/// sizes.add_chunk(&Chunk { offset: 0, size: 16, used: None });
-/// sizes.add_chunk(&Chunk { offset: 16, size: 64, used: None });
+/// sizes.add_chunk(&ChunkInfo { offset: 0, size: 16, used: None });
+/// sizes.add_chunk(&ChunkInfo { offset: 16, size: 64, used: None });
 /// assert_eq!((sizes.free_count, sizes.free_min, sizes.free_max), (2, 16, 64));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -297,7 +297,7 @@ impl Sizes {
     }
 
     /// Adds a chunk.
-    pub fn add_chunk(&mut self, chunk: &Chunk) {
+    pub fn add_chunk(&mut self, chunk: &ChunkInfo) {
         match chunk.used {
             Some(_) => self.add_used(chunk.size),
             None => self.add_free(chunk.size),
@@ -391,7 +391,7 @@ impl Sizes {
 ///     type Capacity = u64;
 ///     type Request = Request;
 ///     type Span = Span;
-///     type Chunk = Chunk;
+///     type Chunk = ChunkInfo;
 ///
 ///     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
 ///         let vacant = self.regions.iter().position(Option::is_none).unwrap_or(self.regions.len());
@@ -453,16 +453,16 @@ impl Sizes {
 ///     fn largest_free(&self) -> u64 {
 ///         if self.slots().any(|(_, _, slot)| slot.is_none()) { self.size } else { 0 }
 ///     }
-///     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+///     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
 ///         let Region { capacity, slots } = self.region(region);
 ///         let mut offset = 0;
 ///         for slot in slots {
 ///             let used = slot.map(|(key, Request { tag, .. })| (key, Tag(tag.0 & Tag::MASK)));
-///             visit(Chunk { offset, size: self.size, used });
+///             visit(ChunkInfo { offset, size: self.size, used });
 ///             offset += self.size;
 ///         }
 ///         if offset < *capacity {
-///             visit(Chunk { offset, size: capacity - offset, used: None });
+///             visit(ChunkInfo { offset, size: capacity - offset, used: None });
 ///         }
 ///     }
 ///     /// There is no redundant state to check.
@@ -658,5 +658,5 @@ fn allocate_elsewhere<M: Metadata>(
 /// }
 /// assert_eq!(free_units(&Tlsf::new(64)), 0);
 /// ```
-pub trait RangeMetadata: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = Chunk> {}
-impl<M: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = Chunk>> RangeMetadata for M {}
+pub trait RangeMetadata: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = ChunkInfo> {}
+impl<M: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = ChunkInfo>> RangeMetadata for M {}

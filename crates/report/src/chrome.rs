@@ -26,7 +26,7 @@ impl Serialize for Time {
 
 /// One event. Members that its phase does not have are `None`.
 #[derive(Serialize)]
-struct Event<'a, A> {
+struct ChromeEvent<'a, A> {
     /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a
     /// name for something.
     ph: char,
@@ -48,7 +48,7 @@ struct Event<'a, A> {
 /// The arguments of an event that has none.
 #[cfg(feature = "trace")]
 #[derive(Serialize)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoArguments {}
 
 /// An asynchronous slice. Two events with the same category and number begin and end it.
 #[cfg(feature = "trace")]
@@ -60,17 +60,17 @@ pub(crate) struct AsyncSlice<'a> {
 }
 
 /// The file written so far.
-pub(crate) struct Events {
+pub(crate) struct ChromeEvents {
     text: String,
     is_empty: bool,
 }
 
-impl Events {
+impl ChromeEvents {
     pub(crate) fn new() -> Self {
         Self { text: "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n".to_owned(), is_empty: true }
     }
 
-    fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
+    fn add<A: Serialize>(&mut self, event: &ChromeEvent<'_, A>) {
         // Serialising into a string fails only for map keys that are not strings. There are none.
         if let Ok(text) = serde_json::to_string(event) {
             if !std::mem::take(&mut self.is_empty) {
@@ -89,7 +89,7 @@ impl Events {
         name: &str,
         args: A,
     ) {
-        self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
+        self.add(&ChromeEvent { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
     }
 
     /// An instant, drawn across everything (`g`), its process (`p`) or its thread (`t`).
@@ -102,7 +102,7 @@ impl Events {
         (name, over): (&str, char),
         args: A,
     ) {
-        self.add(&Event { ph: 'i', name, cat, ts, pid, tid, dur: None, id: None, s: Some(over), args });
+        self.add(&ChromeEvent { ph: 'i', name, cat, ts, pid, tid, dur: None, id: None, s: Some(over), args });
     }
 
     #[cfg(feature = "trace")]
@@ -112,25 +112,25 @@ impl Events {
 
     #[cfg(feature = "trace")]
     pub(crate) fn end(&mut self, ts: Time, slice: &AsyncSlice<'_>) {
-        self.end_of('e', ts, slice, Nothing {});
+        self.end_of('e', ts, slice, NoArguments {});
     }
 
     #[cfg(feature = "trace")]
     fn end_of<A: Serialize>(&mut self, ph: char, ts: Time, slice: &AsyncSlice<'_>, args: A) {
         let AsyncSlice { pid, cat, name, number } = *slice;
         let id = Some(format!("{number:#x}"));
-        self.add(&Event { ph, name, cat, ts, pid, tid: 0, dur: None, id, s: None, args });
+        self.add(&ChromeEvent { ph, name, cat, ts, pid, tid: 0, dur: None, id, s: None, args });
     }
 
     /// Sets the value of a counter from this time on.
     pub(crate) fn counter(&mut self, pid: u32, ts: Time, name: &str, bytes: u64) {
         #[derive(Serialize)]
-        struct Value {
+        struct CounterArguments {
             bytes: u64,
         }
-        let args = Value { bytes };
+        let args = CounterArguments { bytes };
         let cat = "memory";
-        self.add(&Event { ph: 'C', name, cat, ts, pid, tid: 0, dur: None, id: None, s: None, args });
+        self.add(&ChromeEvent { ph: 'C', name, cat, ts, pid, tid: 0, dur: None, id: None, s: None, args });
     }
 
     /// Names a process and sets its position among the others.
@@ -139,18 +139,18 @@ impl Events {
         struct ProcessOrder {
             sort_index: u32,
         }
-        self.meta((pid, 0), "process_name", Name { name });
+        self.meta((pid, 0), "process_name", NameArguments { name });
         self.meta((pid, 0), "process_sort_index", ProcessOrder { sort_index: place });
     }
 
     /// Names a thread.
     pub(crate) fn thread(&mut self, pid: u32, tid: u32, name: &str) {
-        self.meta((pid, tid), "thread_name", Name { name });
+        self.meta((pid, tid), "thread_name", NameArguments { name });
     }
 
     fn meta<A: Serialize>(&mut self, (pid, tid): (u32, u32), name: &str, args: A) {
         let (ts, cat) = (Time::Micros(0), "__metadata");
-        self.add(&Event { ph: 'M', name, cat, ts, pid, tid, dur: None, id: None, s: None, args });
+        self.add(&ChromeEvent { ph: 'M', name, cat, ts, pid, tid, dur: None, id: None, s: None, args });
     }
 
     /// Returns the whole file. `about` describes its origin.
@@ -164,6 +164,6 @@ impl Events {
 }
 
 #[derive(Serialize)]
-struct Name<'a> {
+struct NameArguments<'a> {
     name: &'a str,
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::chrome::{Events, Time};
+use super::chrome::{ChromeEvents, Time};
 use super::snapshot::{Entry, Snapshot};
 use super::words::{bytes, clean, flags, flags_of, title};
 use crate::cast::narrow;
@@ -25,7 +25,7 @@ use crate::cast::narrow;
 /// ```
 #[must_use]
 pub fn perfetto(snapshot: &Snapshot) -> String {
-    let mut events = Events::new();
+    let mut events = ChromeEvents::new();
     heaps(&mut events, snapshot);
     for (vector, number) in snapshot.vectors.iter().zip(0..) {
         if vector.blocks.is_empty() && vector.dedicated.is_empty() {
@@ -48,7 +48,7 @@ pub fn perfetto(snapshot: &Snapshot) -> String {
             slice(&mut events, (pid, tid), 0, dedicated.size, &dedicated.allocation);
         }
     }
-    events.finish(&About {
+    events.finish(&MapMetadata {
         title: snapshot.title.as_deref(),
         device: snapshot.device.name.as_deref(),
         api_version: snapshot.device.api_version.as_deref(),
@@ -61,7 +61,7 @@ const HEAPS: u32 = 1;
 const FIRST_VECTOR: u32 = 2;
 
 #[derive(Serialize)]
-struct About<'a> {
+struct MapMetadata<'a> {
     title: Option<&'a str>,
     device: Option<&'a str>,
     api_version: Option<&'a str>,
@@ -69,7 +69,7 @@ struct About<'a> {
 }
 
 /// Writes each counter at the start and at the end, because a line needs two points.
-fn heaps(events: &mut Events, snapshot: &Snapshot) {
+fn heaps(events: &mut ChromeEvents, snapshot: &Snapshot) {
     let blocks = snapshot.vectors.iter().flat_map(|vector| vector.blocks.iter().map(|block| block.size));
     let dedicated = snapshot.vectors.iter().flat_map(|vector| vector.dedicated.iter().map(|it| it.size));
     let end = blocks.chain(dedicated).max().unwrap_or(0).max(1);
@@ -91,9 +91,9 @@ fn heaps(events: &mut Events, snapshot: &Snapshot) {
     }
 }
 
-fn slice(events: &mut Events, track: (u32, u32), offset: u64, size: u64, entry: &Entry) {
+fn slice(events: &mut ChromeEvents, track: (u32, u32), offset: u64, size: u64, entry: &Entry) {
     #[derive(Serialize)]
-    struct Arguments<'a> {
+    struct AllocationArguments<'a> {
         size: u64,
         offset: u64,
         #[serde(flatten)]
@@ -102,5 +102,5 @@ fn slice(events: &mut Events, track: (u32, u32), offset: u64, size: u64, entry: 
     let name = entry.name.as_deref().map(clean).filter(|name| !name.is_empty());
     let name = name.as_deref().unwrap_or_else(|| entry.kind.text());
     let times = (Time::Micros(offset), Time::Micros(size));
-    events.slice(track, times, "allocation", name, Arguments { size, offset, entry });
+    events.slice(track, times, "allocation", name, AllocationArguments { size, offset, entry });
 }

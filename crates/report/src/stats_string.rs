@@ -4,7 +4,7 @@ use ash::vk;
 
 use crate::cast::index;
 use crate::flags::{HEAP_FLAGS, TYPE_FLAGS};
-use crate::writer::{Layout, Writer};
+use crate::writer::{JsonWriter, ListLayout};
 use sublet::Allocator;
 use sublet::VirtualBlock;
 use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
@@ -41,7 +41,7 @@ pub fn stats_string_of_map(allocator: &Allocator, map: &MemoryMap) -> String {
 }
 
 fn write(allocator: &Allocator, statistics: &TotalStatistics, map: Option<&MemoryMap>) -> String {
-    Writer::document(|json| {
+    JsonWriter::document(|json| {
         json.object("General", |json| write_general(json, allocator));
         json.object("Total", |json| write_statistics(json, &statistics.total));
         json.object("MemoryInfo", |json| write_heaps(json, allocator, statistics));
@@ -52,7 +52,7 @@ fn write(allocator: &Allocator, statistics: &TotalStatistics, map: Option<&Memor
     })
 }
 
-fn write_general(json: &mut Writer, allocator: &Allocator) {
+fn write_general(json: &mut JsonWriter, allocator: &Allocator) {
     let properties = allocator.physical_device_properties();
     let memory = allocator.memory_properties();
     let version = properties.api_version;
@@ -70,13 +70,15 @@ fn write_general(json: &mut Writer, allocator: &Allocator) {
     json.number("memoryTypeCount", memory.memory_type_count);
 }
 
-fn write_heaps(json: &mut Writer, allocator: &Allocator, statistics: &TotalStatistics) {
+fn write_heaps(json: &mut JsonWriter, allocator: &Allocator, statistics: &TotalStatistics) {
     let memory = allocator.memory_properties();
     let types = memory.memory_types_as_slice();
     for (at, (heap, budget)) in (0..).zip(memory.memory_heaps_as_slice().iter().zip(allocator.heap_budgets()))
     {
         json.object(&format!("Heap {at}"), |json| {
-            json.list("Flags", Layout::OneLine, |json| write_flags(json, heap.flags.as_raw(), HEAP_FLAGS, 0));
+            json.list("Flags", ListLayout::OneLine, |json| {
+                write_flags(json, heap.flags.as_raw(), HEAP_FLAGS, 0)
+            });
             json.number("Size", heap.size);
             json.object("Budget", |json| {
                 json.number("BudgetBytes", budget.budget);
@@ -89,7 +91,7 @@ fn write_heaps(json: &mut Writer, allocator: &Allocator, statistics: &TotalStati
                         let flags = kind.property_flags.as_raw();
                         // VMA writes this flag twice.
                         let again = vk::MemoryPropertyFlags::PROTECTED.as_raw();
-                        json.list("Flags", Layout::OneLine, |json| {
+                        json.list("Flags", ListLayout::OneLine, |json| {
                             write_flags(json, flags, TYPE_FLAGS, again);
                         });
                         let statistics = &statistics.memory_types[index(number)];
@@ -101,7 +103,7 @@ fn write_heaps(json: &mut Writer, allocator: &Allocator, statistics: &TotalStati
     }
 }
 
-fn write_defaults(json: &mut Writer, allocator: &Allocator, map: &MemoryMap) {
+fn write_defaults(json: &mut JsonWriter, allocator: &Allocator, map: &MemoryMap) {
     // VMA has no entry for memory types that it never uses.
     let is_used = |vector: &&VectorMap| allocator.is_type_allowed(vector.memory_type_index);
     for vector in map.vectors.iter().filter(|vector| vector.pool.is_none()).filter(is_used) {
@@ -110,7 +112,7 @@ fn write_defaults(json: &mut Writer, allocator: &Allocator, map: &MemoryMap) {
 }
 
 /// Writes the names of the flags, then a number with the unnamed ones and those of `again`.
-fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
+fn write_flags(json: &mut JsonWriter, flags: u32, names: &[(u32, &str)], again: u32) {
     let mut rest = flags;
     for &(flag, name) in names.iter().filter(|(flag, _)| flags & flag != 0) {
         json.string_element(name);
@@ -121,7 +123,7 @@ fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32)
     }
 }
 
-fn write_statistics(json: &mut Writer, all: &DetailedStatistics) {
+fn write_statistics(json: &mut JsonWriter, all: &DetailedStatistics) {
     let sums = &all.statistics;
     json.number("BlockCount", sums.block_count);
     json.number("BlockBytes", sums.block_bytes);
@@ -139,7 +141,7 @@ fn write_statistics(json: &mut Writer, all: &DetailedStatistics) {
 }
 
 /// Writes pools in lists by memory type, without empty lists.
-fn write_pools(json: &mut Writer, map: &MemoryMap) {
+fn write_pools(json: &mut JsonWriter, map: &MemoryMap) {
     let memory_types = map.vectors.iter().map(|vector| vector.memory_type_index + 1).max().unwrap_or(0);
     for memory_type in 0..memory_types {
         let is_of_type = |vector: &&VectorMap| vector.memory_type_index == memory_type;
@@ -148,9 +150,9 @@ fn write_pools(json: &mut Writer, map: &MemoryMap) {
         if pools.peek().is_none() {
             continue;
         }
-        json.list(&format!("Type {memory_type}"), Layout::Lines, |json| {
+        json.list(&format!("Type {memory_type}"), ListLayout::Lines, |json| {
             for (pool, at) in pools {
-                json.object_element(Layout::Lines, |json| {
+                json.object_element(ListLayout::Lines, |json| {
                     let at: u32 = at;
                     match &pool.pool_name {
                         Some(name) => json.string("Name", &format!("{at} - {name}")),
@@ -163,7 +165,7 @@ fn write_pools(json: &mut Writer, map: &MemoryMap) {
     }
 }
 
-fn write_vector(json: &mut Writer, vector: &VectorMap) {
+fn write_vector(json: &mut JsonWriter, vector: &VectorMap) {
     json.number("PreferredBlockSize", vector.block_size);
     json.object("Blocks", |json| {
         for block in &vector.blocks {
@@ -171,7 +173,7 @@ fn write_vector(json: &mut Writer, vector: &VectorMap) {
                 json.number("MapRefCount", block.map_count);
                 write_block(json, &block.statistics(), |json| {
                     for chunk in &block.chunks {
-                        json.object_element(Layout::OneLine, |json| {
+                        json.object_element(ListLayout::OneLine, |json| {
                             json.number("Offset", chunk.offset);
                             match &chunk.allocation {
                                 Some(allocation) => write_allocation(json, chunk.size, allocation),
@@ -183,29 +185,29 @@ fn write_vector(json: &mut Writer, vector: &VectorMap) {
             });
         }
     });
-    json.list("DedicatedAllocations", Layout::Lines, |json| {
+    json.list("DedicatedAllocations", ListLayout::Lines, |json| {
         for dedicated in &vector.dedicated {
-            json.object_element(Layout::OneLine, |json| {
+            json.object_element(ListLayout::OneLine, |json| {
                 write_allocation(json, dedicated.size, &dedicated.allocation);
             });
         }
     });
 }
 
-fn write_block(json: &mut Writer, all: &DetailedStatistics, chunks: impl FnOnce(&mut Writer)) {
+fn write_block(json: &mut JsonWriter, all: &DetailedStatistics, chunks: impl FnOnce(&mut JsonWriter)) {
     json.number("TotalBytes", all.statistics.block_bytes);
     json.number("UnusedBytes", all.statistics.unused_bytes());
     json.number("Allocations", all.statistics.allocation_count);
     json.number("UnusedRanges", all.unused_range_count);
-    json.list("Suballocations", Layout::Lines, chunks);
+    json.list("Suballocations", ListLayout::Lines, chunks);
 }
 
-fn write_free(json: &mut Writer, size: u64) {
+fn write_free(json: &mut JsonWriter, size: u64) {
     json.string("Type", "FREE");
     json.number("Size", size);
 }
 
-fn write_allocation(json: &mut Writer, size: u64, allocation: &AllocationEntry) {
+fn write_allocation(json: &mut JsonWriter, size: u64, allocation: &AllocationEntry) {
     json.string("Type", allocation.kind.text());
     json.number("Size", size);
     json.number("Usage", allocation.usage);
@@ -216,7 +218,7 @@ fn write_allocation(json: &mut Writer, size: u64, allocation: &AllocationEntry) 
 }
 
 /// Zero stands for a null pointer.
-fn write_custom_data(json: &mut Writer, user_data: u64) {
+fn write_custom_data(json: &mut JsonWriter, user_data: u64) {
     if user_data != 0 {
         json.string("CustomData", &format!("{user_data:#x}"));
     }
@@ -242,13 +244,13 @@ fn write_custom_data(json: &mut Writer, user_data: u64) {
 #[must_use]
 pub fn virtual_block_stats_string(block: &VirtualBlock, detailed: bool) -> String {
     let statistics = block.detailed_statistics();
-    Writer::document(|json| {
+    JsonWriter::document(|json| {
         json.object("Stats", |json| write_statistics(json, &statistics));
         if detailed {
             json.object("Details", |json| {
                 write_block(json, &statistics, |json| {
                     block.walk(|range| {
-                        json.object_element(Layout::OneLine, |json| {
+                        json.object_element(ListLayout::OneLine, |json| {
                             json.number("Offset", range.offset);
                             match range.user_data {
                                 Some(user_data) => {

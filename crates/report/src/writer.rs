@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// The layout of a list or an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Layout {
+pub(super) enum ListLayout {
     /// One value per line.
     Lines,
     /// Everything on one line.
@@ -13,23 +13,23 @@ pub(super) enum Layout {
 
 /// A list or an object in progress.
 #[derive(Debug)]
-struct Open {
-    layout: Layout,
+struct OpenElement {
+    layout: ListLayout,
     is_empty: bool,
 }
 
 /// The text written so far. Methods with a key write members of an object; those named `_element` write list elements.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct JsonWriter {
     text: String,
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
 }
 
-impl Writer {
+impl JsonWriter {
     /// Writes an object with the members that `fill` adds, and returns the text.
     pub(super) fn document(fill: impl FnOnce(&mut Self)) -> String {
         let mut writer = Self { text: String::new(), open: Vec::new() };
-        writer.within('{', '}', Layout::Lines, fill);
+        writer.within('{', '}', ListLayout::Lines, fill);
         writer.text
     }
 
@@ -45,16 +45,16 @@ impl Writer {
 
     pub(super) fn object(&mut self, key: &str, fill: impl FnOnce(&mut Self)) {
         self.key(key);
-        self.within('{', '}', Layout::Lines, fill);
+        self.within('{', '}', ListLayout::Lines, fill);
     }
 
     /// Writes a list with the elements that `fill` adds.
-    pub(super) fn list(&mut self, key: &str, layout: Layout, fill: impl FnOnce(&mut Self)) {
+    pub(super) fn list(&mut self, key: &str, layout: ListLayout, fill: impl FnOnce(&mut Self)) {
         self.key(key);
         self.within('[', ']', layout, fill);
     }
 
-    pub(super) fn object_element(&mut self, layout: Layout, fill: impl FnOnce(&mut Self)) {
+    pub(super) fn object_element(&mut self, layout: ListLayout, fill: impl FnOnce(&mut Self)) {
         self.next();
         self.within('{', '}', layout, fill);
     }
@@ -69,15 +69,15 @@ impl Writer {
         self.quoted(value);
     }
 
-    fn within(&mut self, first: char, last: char, layout: Layout, fill: impl FnOnce(&mut Self)) {
+    fn within(&mut self, first: char, last: char, layout: ListLayout, fill: impl FnOnce(&mut Self)) {
         self.text.push(first);
-        self.open.push(Open { layout, is_empty: true });
+        self.open.push(OpenElement { layout, is_empty: true });
         fill(self);
         let is_empty = self.open.pop().is_none_or(|open| open.is_empty);
         match layout {
             _ if is_empty => {}
-            Layout::Lines => self.line(),
-            Layout::OneLine => self.text.push(' '),
+            ListLayout::Lines => self.line(),
+            ListLayout::OneLine => self.text.push(' '),
         }
         self.text.push(last);
     }
@@ -97,8 +97,8 @@ impl Writer {
             self.text.push(',');
         }
         match layout {
-            Layout::Lines => self.line(),
-            Layout::OneLine => self.text.push(' '),
+            ListLayout::Lines => self.line(),
+            ListLayout::OneLine => self.text.push(' '),
         }
     }
 

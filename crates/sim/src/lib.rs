@@ -169,7 +169,7 @@ pub use gpu::live::LiveObjects;
 pub use gpu::null::NullGpu;
 #[doc(hidden)]
 pub use hazards::feed;
-pub use objects::descriptors::contents::Descriptor;
+pub use objects::descriptors::contents::SimulatedDescriptor;
 pub use objects::kernels::Kernel;
 pub use objects::log::AllocateCall;
 pub use objects::memory::MemoryInfo;
@@ -211,4 +211,4 @@ pub unsafe extern "system" fn get_instance_proc_addr(
 /// The README's code, compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct SimReadme;

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub use self::errors::{CompleteMoveError, FreeMoveError};
 pub use self::moves::Move;
-pub use self::open::{OpenDefragmentation, PlannedMove};
-use self::shared::Home;
+pub use self::open::{OpenDefragmentation, PlannedAllocationMove};
+use self::shared::MoveContext;
 pub use self::shared::SharedDefragmentation;
 use super::Allocator;
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
@@ -108,8 +108,10 @@ impl Defragmentation<'_> {
         };
         let planned = self.allocator.plan_moves(self.open.as_mut()?, &mut stop);
         let (allocator, open) = (self.allocator, self.open.as_ref()?);
-        let moves: Vec<_> =
-            planned.into_iter().map(|planned| Move::new(Home::Borrowed(allocator, open), planned)).collect();
+        let moves: Vec<_> = planned
+            .into_iter()
+            .map(|planned| Move::new(MoveContext::Borrowed(allocator, open), planned))
+            .collect();
         if let Some(payload) = panicked {
             drop(moves);
             resume_unwind(payload);

@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use super::shared::Home;
-use super::{CompleteMoveError, FreeMoveError, PlannedMove};
+use super::shared::MoveContext;
+use super::{CompleteMoveError, FreeMoveError, PlannedAllocationMove};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::device::{BufferOrImage, DriverError};
 use crate::error::{BindError, CreateError};
@@ -41,18 +41,18 @@ use crate::error::{BindError, CreateError};
 #[must_use = "a move that is dropped rolls back"]
 #[doc(alias = "DEFRAGMENTATION_MOVE")]
 pub struct Move<'p> {
-    home: Home<'p>,
+    home: MoveContext<'p>,
     /// `None` once it is resolved.
-    planned: Option<Box<PlannedMove>>,
+    planned: Option<Box<PlannedAllocationMove>>,
 }
 
 impl<'p> Move<'p> {
-    pub(super) fn new(home: Home<'p>, planned: PlannedMove) -> Self {
+    pub(super) fn new(home: MoveContext<'p>, planned: PlannedAllocationMove) -> Self {
         Self { home, planned: Some(Box::new(planned)) }
     }
 
     /// Resolving a move consumes it, so an existing move has a plan.
-    fn planned(&self) -> &PlannedMove {
+    fn planned(&self) -> &PlannedAllocationMove {
         self.planned.as_ref().expect("a move that was not resolved")
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::super::Allocator;
 use super::super::recorded_call::{Outcome, RecordedCall};
 use crate::allocation::{Allocation, AllocationId, allocation_flags};
-use crate::blocks::{BeginError, BlockVector, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
+use crate::blocks::{
+    BeginVectorError, Effort, Emptied, Extent, MemoryBlockVector, PassBudget, Planned, VectorCompaction,
+};
 use crate::defragment::{
     DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,
     DefragmentationStatistics, MoveError,
@@ -22,12 +24,12 @@ struct OpenVector {
     memory_type: u32,
     is_pool: bool,
     before: Extent,
-    compaction: Compaction,
+    compaction: VectorCompaction,
 }
 
 /// The results so far. Atomic, because moves are resolved through shared references.
 #[derive(Debug, Default)]
-struct Tally {
+struct DefragmentationTally {
     bytes_moved: AtomicU64,
     bytes_freed: AtomicU64,
     allocations_moved: AtomicU64,
@@ -38,7 +40,7 @@ struct Tally {
     has_pass: AtomicBool,
 }
 
-impl Tally {
+impl DefragmentationTally {
     fn emptied(&self, emptied: Emptied) {
         self.bytes_freed.fetch_add(emptied.bytes, Ordering::Relaxed);
         self.blocks_freed.fetch_add(emptied.blocks, Ordering::Relaxed);
@@ -61,21 +63,21 @@ pub struct OpenDefragmentation {
     max_time: Option<Duration>,
     /// The number of moves of the last pass.
     planned: usize,
-    tally: Tally,
+    tally: DefragmentationTally,
 }
 
 /// A move and its vector. It must be completed, ignored, freed or rolled back, once.
 #[derive(Debug)]
 #[must_use]
 #[doc(hidden)]
-pub struct PlannedMove {
+pub struct PlannedAllocationMove {
     pub(crate) vector: u32,
     pub(crate) memory_type: u32,
     pub(crate) allocator: u32,
     pub(crate) planned: Planned,
 }
 
-impl PlannedMove {
+impl PlannedAllocationMove {
     /// The allocation of the move.
     #[doc(hidden)]
     pub fn source(&self) -> AllocationId {
@@ -142,7 +144,7 @@ impl Allocator {
             max_moves: info.max_allocations_per_pass,
             max_time: info.max_time_per_pass,
             planned: 0,
-            tally: Tally::default(),
+            tally: DefragmentationTally::default(),
         };
         let types = narrow(self.inner.context.device.memory_types().len());
         let wanted = |&memory_type: &u32| all || info.memory_type_bits >> memory_type & 1 == 1;
@@ -154,7 +156,7 @@ impl Allocator {
         });
         for (vector, memory_type, generation) in defaults.chain(pools) {
             let is_pool = generation.is_some();
-            let foreign = BeginError::Gone;
+            let foreign = BeginVectorError::Gone;
             let begun = self.inner.vector(vector).ok_or(foreign).and_then(|blocks| {
                 let before = blocks.extent();
                 let compaction =
@@ -166,11 +168,11 @@ impl Allocator {
                 Err(error) => {
                     self.let_go(&open);
                     return Err(match error {
-                        BeginError::Gone => BeginDefragmentationError::Foreign(ForeignHandle::Pool),
-                        BeginError::Algorithm(algorithm) => {
+                        BeginVectorError::Gone => BeginDefragmentationError::Foreign(ForeignHandle::Pool),
+                        BeginVectorError::Algorithm(algorithm) => {
                             BeginDefragmentationError::Algorithm { algorithm }
                         }
-                        BeginError::InProgress => {
+                        BeginVectorError::InProgress => {
                             BeginDefragmentationError::InProgress { memory_type, is_pool }
                         }
                     });
@@ -201,7 +203,7 @@ impl Allocator {
         &self,
         open: &mut OpenDefragmentation,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Vec<PlannedMove> {
+    ) -> Vec<PlannedAllocationMove> {
         let span = tracing::debug_span!(target: "sublet::defragment", "plan_pass");
         let _entered = span.enter();
         self.end_pass(open);
@@ -218,7 +220,12 @@ impl Allocator {
             vector.plan(&self.inner.context, &mut open.compaction, &mut budget, &mut planned);
             let (vector, memory_type, allocator) = (open.vector, open.memory_type, self.inner.id);
             let planned = planned.into_iter();
-            moves.extend(planned.map(|planned| PlannedMove { vector, memory_type, allocator, planned }));
+            moves.extend(planned.map(|planned| PlannedAllocationMove {
+                vector,
+                memory_type,
+                allocator,
+                planned,
+            }));
         }
         open.planned = moves.len();
         tracing::debug!(
@@ -245,11 +252,11 @@ impl Allocator {
         }
     }
 
-    fn vector_of_move(&self, planned: &PlannedMove) -> Result<&BlockVector, MoveError> {
+    fn vector_of_move(&self, planned: &PlannedAllocationMove) -> Result<&MemoryBlockVector, MoveError> {
         self.inner.vector(planned.vector).ok_or(MoveError::Foreign(ForeignHandle::Allocation))
     }
 
-    fn check_move(planned: &PlannedMove, allocation: &Allocation) -> Result<(), MoveError> {
+    fn check_move(planned: &PlannedAllocationMove, allocation: &Allocation) -> Result<(), MoveError> {
         let (moved, given) = (planned.source(), allocation.id());
         if moved == given { Ok(()) } else { Err(MoveError::WrongAllocation { moved, given }) }
     }
@@ -259,7 +266,7 @@ impl Allocator {
     pub(crate) fn complete_move(
         &self,
         open: &OpenDefragmentation,
-        planned: &PlannedMove,
+        planned: &PlannedAllocationMove,
         allocation: &mut Allocation,
         users: u64,
     ) -> Result<(), MoveError> {
@@ -301,7 +308,7 @@ impl Allocator {
     }
 
     /// Frees the destination, and excludes the source's block from further moves of this context.
-    pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
@@ -312,16 +319,16 @@ impl Allocator {
     }
 
     /// Leaves the allocation in place.
-    pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove) {
         self.record_move(open, planned, Outcome::RolledBack);
         self.give_back_destination(open, planned);
     }
 
-    fn record_move(&self, open: &OpenDefragmentation, planned: &PlannedMove, outcome: Outcome) {
+    fn record_move(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove, outcome: Outcome) {
         self.record(RecordedCall::Move { defragmentation: open.number, source: planned.source(), outcome });
     }
 
-    fn give_back_destination(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    fn give_back_destination(&self, open: &OpenDefragmentation, planned: &PlannedAllocationMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             open.tally.emptied(vector.roll_back(&self.inner.context, &planned.planned));
         }
@@ -332,7 +339,7 @@ impl Allocator {
     pub(crate) fn free_move(
         &self,
         open: &OpenDefragmentation,
-        planned: &PlannedMove,
+        planned: &PlannedAllocationMove,
         allocation: &Allocation,
         users: u64,
     ) -> Result<(), MoveError> {
@@ -353,7 +360,7 @@ impl Allocator {
     /// The results so far.
     pub(crate) fn defragmentation_statistics(&self, open: &OpenDefragmentation) -> DefragmentationStatistics {
         let gain = |open: &OpenVector| {
-            let after = self.inner.vector(open.vector).map(BlockVector::extent).unwrap_or_default();
+            let after = self.inner.vector(open.vector).map(MemoryBlockVector::extent).unwrap_or_default();
             DefragmentationGain {
                 memory_type_index: open.memory_type,
                 is_pool: open.is_pool,

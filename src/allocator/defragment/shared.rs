@@ -9,19 +9,19 @@ use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
 /// A context and its allocator. The context ends when the last reference is dropped.
-pub(super) struct Held {
+pub(super) struct DefragmentationOwner {
     allocator: Arc<Allocator>,
     /// `None` once it has ended.
     open: Option<OpenDefragmentation>,
 }
 
-impl Held {
+impl DefragmentationOwner {
     fn open(&self) -> &OpenDefragmentation {
         self.open.as_ref().expect("a context that is held is open")
     }
 }
 
-impl Drop for Held {
+impl Drop for DefragmentationOwner {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
             self.allocator.close_defragmentation(open);
@@ -30,12 +30,12 @@ impl Drop for Held {
 }
 
 /// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or shared.
-pub(super) enum Home<'p> {
+pub(super) enum MoveContext<'p> {
     Borrowed(&'p Allocator, &'p OpenDefragmentation),
-    Held(Arc<Held>),
+    Held(Arc<DefragmentationOwner>),
 }
 
-impl Home<'_> {
+impl MoveContext<'_> {
     pub(super) fn allocator(&self) -> &Allocator {
         match self {
             Self::Borrowed(allocator, _) => allocator,
@@ -62,7 +62,9 @@ impl Allocator {
         info: &DefragmentationInfo<'_>,
     ) -> Result<SharedDefragmentation, BeginDefragmentationError> {
         let open = Some(self.open_defragmentation(info)?);
-        Ok(SharedDefragmentation { held: Arc::new(Held { allocator: Arc::clone(self), open }) })
+        Ok(SharedDefragmentation {
+            held: Arc::new(DefragmentationOwner { allocator: Arc::clone(self), open }),
+        })
     }
 }
 
@@ -96,7 +98,7 @@ impl Allocator {
 /// ```
 #[must_use = "dropping it ends it"]
 pub struct SharedDefragmentation {
-    held: Arc<Held>,
+    held: Arc<DefragmentationOwner>,
 }
 
 impl SharedDefragmentation {
@@ -106,9 +108,9 @@ impl SharedDefragmentation {
     /// # Complexity
     /// See [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass).
     pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'static>> {
-        let Held { allocator, open } = Arc::get_mut(&mut self.held)?;
+        let DefragmentationOwner { allocator, open } = Arc::get_mut(&mut self.held)?;
         let planned = allocator.plan_moves(open.as_mut()?, &mut || false).into_iter();
-        let home = |held| Home::Held(Arc::clone(held));
+        let home = |held| MoveContext::Held(Arc::clone(held));
         let moves: Vec<_> = planned.map(|planned| Move::new(home(&self.held), planned)).collect();
         (!moves.is_empty()).then(|| DefragmentationPass { moves: moves.into_iter() })
     }

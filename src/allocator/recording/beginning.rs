@@ -2,23 +2,23 @@
 
 use std::time::SystemTime;
 
-use super::{Created, KnownScope};
+use super::{AllocatorFacts, KnownScope};
 use crate::allocation::ResourceKind;
-use crate::allocator::Inner;
+use crate::allocator::AllocatorInner;
 use crate::blocks::{Annotation, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
 use crate::pool::VectorConfig;
 use crate::record::encode::{self, Operation};
-use crate::record::header::{Header, Heap, MemoryType};
+use crate::record::header::{Header, TraceHeap, TraceMemoryType};
 use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
 use crate::record::recorder::{Opening, fitting, length};
-use sublet_engines::Chunk;
+use sublet_engines::ChunkInfo;
 use sublet_engines::cast::index;
 
-impl Inner {
+impl AllocatorInner {
     pub(super) fn header(&self) -> Header {
         let device = &self.context.device;
-        let &Created {
+        let &AllocatorFacts {
             api_version,
             flags,
             preferred_large_heap_block_size,
@@ -46,12 +46,12 @@ impl Inner {
             heaps: device
                 .memory_heaps()
                 .iter()
-                .map(|heap| Heap { size: heap.size, flags: heap.flags })
+                .map(|heap| TraceHeap { size: heap.size, flags: heap.flags })
                 .collect(),
             memory_types: device
                 .memory_types()
                 .iter()
-                .map(|of| MemoryType { heap: of.heap_index, flags: of.property_flags })
+                .map(|of| TraceMemoryType { heap: of.heap_index, flags: of.property_flags })
                 .collect(),
             buffer_image_granularity: properties.limits.buffer_image_granularity,
             non_coherent_atom_size: properties.limits.non_coherent_atom_size,
@@ -91,7 +91,7 @@ impl Inner {
                 // Later records describe the outcome of the move, if any.
                 Visited::Chunk { annotation: Some(Annotation { is_set_aside: true, .. }), .. } => {}
                 Visited::Chunk {
-                    chunk: Chunk { offset, size, used: Some((key, tag)) },
+                    chunk: ChunkInfo { offset, size, used: Some((key, tag)) },
                     shard,
                     annotation,
                 } => {

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::recorded_call::{Outcome, RecordedCall};
-use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
+use super::{Allocator, AllocatorCreateInfo, AllocatorInner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
 use crate::defragment::DefragmentationInfo;
@@ -22,11 +22,11 @@ use crate::error::AllocationError;
 use crate::operations::operations;
 use crate::pool::{Pool, Scope};
 use crate::record::bytes::Put;
-use crate::record::encode::{self, Field, Operation};
+use crate::record::encode::{self, Operation, RecordField};
 use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 use crate::record::failure::failure_number;
 use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawScope, RawWanted};
-use crate::record::recorder::{Cursor, Recorder, fitting, fitting_list, length};
+use crate::record::recorder::{CallRecorder, Cursor, fitting, fitting_list, length};
 use sublet_engines::cast::nanoseconds;
 
 /// Converts a field of a call to a value for the record.
@@ -90,7 +90,7 @@ const POOL_BYTES: usize = 10;
 
 /// Properties of the allocator for the header of a trace. No call contains them.
 #[derive(Debug)]
-struct Created {
+struct AllocatorFacts {
     api_version: u32,
     flags: AllocatorCreateFlags,
     preferred_large_heap_block_size: u64,
@@ -110,8 +110,8 @@ struct KnownScope {
 /// The recording state of an allocator.
 #[derive(Debug)]
 pub(super) struct Recording {
-    created: Created,
-    recorder: OnceLock<Arc<Recorder>>,
+    created: AllocatorFacts,
+    recorder: OnceLock<Arc<CallRecorder>>,
     /// The live scopes.
     scopes: Mutex<BTreeMap<u32, KnownScope>>,
     next_scope: AtomicU32,
@@ -121,7 +121,7 @@ pub(super) struct Recording {
 impl Recording {
     pub(super) fn new(info: &AllocatorCreateInfo<'_>) -> Self {
         Self {
-            created: Created {
+            created: AllocatorFacts {
                 api_version: info.api_version,
                 flags: info.flags,
                 preferred_large_heap_block_size: info.preferred_large_heap_block_size,
@@ -173,7 +173,7 @@ fn needs(resource: &Resource) -> RawNeeds {
     }
 }
 
-impl Inner {
+impl AllocatorInner {
     #[inline(always)]
     fn wanted<'a>(&self, info: &AllocationCreateInfo<'a>, has_chain: bool) -> RawWanted<'a> {
         RawWanted {
@@ -257,7 +257,7 @@ impl Allocator {
     /// ```
     pub fn start_recording(&self, sink: impl Write + Send + 'static) -> Result<(), StartRecordingError> {
         let inner = &*self.inner;
-        let recorder = inner.recording.recorder.get_or_init(|| Arc::new(Recorder::new()));
+        let recorder = inner.recording.recorder.get_or_init(|| Arc::new(CallRecorder::new()));
         let mut header = Vec::new();
         inner.header().encode(&mut header);
         let begun = || inner.bookkeeping.set_records(true);

@@ -15,13 +15,13 @@ use crate::pool::{DestroyPoolError, FreeScopeError, Pool, Scope};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// A resource that waits for its ticket.
-struct Retired {
+struct RetiredEntry {
     ticket: Ticket,
-    held: Held,
+    held: RetiredObject,
 }
 
 /// Pools and scopes are boxed, because they are large and rare.
-enum Held {
+enum RetiredObject {
     Memory {
         /// `None` for memory alone.
         resource: Option<BufferOrImage>,
@@ -31,7 +31,7 @@ enum Held {
     Scope(Box<Scope>),
 }
 
-impl Held {
+impl RetiredObject {
     /// The number of the allocator that created it.
     fn allocator(&self) -> u32 {
         match self {
@@ -50,10 +50,10 @@ impl Held {
     }
 }
 
-struct Waiting {
-    queue: Retire<Retired>,
+struct WaitingResources {
+    queue: Retire<RetiredEntry>,
     /// An empty list, kept for its capacity.
-    spare: VecDeque<Retired>,
+    spare: VecDeque<RetiredEntry>,
 }
 
 /// Buffers, images, memory, pools and scopes that are destroyed and freed when the GPU is done with them.
@@ -86,16 +86,16 @@ struct Waiting {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RetiredResources {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingResources>,
 }
 
 /// Items taken out of the queue by one call. Dropping the batch returns the rest to the queue, also during a panic.
-struct Batch<'a> {
+struct CollectedBatch<'a> {
     from: &'a RetiredResources,
-    items: VecDeque<Retired>,
+    items: VecDeque<RetiredEntry>,
 }
 
-impl Drop for Batch<'_> {
+impl Drop for CollectedBatch<'_> {
     fn drop(&mut self) {
         let mut waiting = self.from.waiting.lock();
         for item in self.items.drain(..) {
@@ -111,7 +111,7 @@ impl RetiredResources {
     /// An empty queue. Allocates no host memory.
     #[must_use]
     pub const fn new() -> Self {
-        Self { waiting: const_mutex(Waiting { queue: Retire::new(), spare: VecDeque::new() }) }
+        Self { waiting: const_mutex(WaitingResources { queue: Retire::new(), spare: VecDeque::new() }) }
     }
 
     /// Destroys a buffer and frees its memory once `ticket` is done.
@@ -124,7 +124,10 @@ impl RetiredResources {
     ///    VUID-vkFreeMemory-memory-00677).
     /// 3. The program no longer uses them either: later recordings do not reference them, and the mapping is not used.
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
-        self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Buffer(buffer)), allocation });
+        self.push(
+            ticket,
+            RetiredObject::Memory { resource: Some(BufferOrImage::Buffer(buffer)), allocation },
+        );
     }
 
     /// Destroys an image and frees its memory once `ticket` is done.
@@ -132,7 +135,7 @@ impl RetiredResources {
     /// # Safety
     /// See [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
-        self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Image(image)), allocation });
+        self.push(ticket, RetiredObject::Memory { resource: Some(BufferOrImage::Image(image)), allocation });
     }
 
     /// Frees memory without a resource once `ticket` is done.
@@ -141,7 +144,7 @@ impl RetiredResources {
     /// See [`retire_buffer`](Self::retire_buffer). Resources that are bound to the memory are not used again, except to
     /// destroy them (VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
-        self.push(ticket, Held::Memory { resource: None, allocation });
+        self.push(ticket, RetiredObject::Memory { resource: None, allocation });
     }
 
     /// [Destroys](Allocator::destroy_pool) a pool once `ticket` is done. Allocations that are still live in it are
@@ -181,7 +184,7 @@ impl RetiredResources {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn retire_pool(&self, ticket: Ticket, pool: Pool) {
-        self.push(ticket, Held::Pool(Box::new(pool)));
+        self.push(ticket, RetiredObject::Pool(Box::new(pool)));
     }
 
     /// [Frees](Allocator::free_scope) a scope and everything in it once `ticket` is done. Allocates a little host
@@ -190,11 +193,11 @@ impl RetiredResources {
     /// # Safety
     /// See [`retire_pool`](Self::retire_pool), with the requirements of [`free_scope`](Allocator::free_scope).
     pub unsafe fn retire_scope(&self, ticket: Ticket, scope: Scope) {
-        self.push(ticket, Held::Scope(Box::new(scope)));
+        self.push(ticket, RetiredObject::Scope(Box::new(scope)));
     }
 
-    fn push(&self, ticket: Ticket, held: Held) {
-        self.waiting.lock().queue.push(ticket, Retired { ticket, held });
+    fn push(&self, ticket: Ticket, held: RetiredObject) {
+        self.waiting.lock().queue.push(ticket, RetiredEntry { ticket, held });
     }
 
     /// Destroys and frees the resources whose tickets are done according to `clock`, in the order of tickets. Returns
@@ -246,12 +249,15 @@ impl RetiredResources {
     }
 
     /// Takes the items that `choose` selects out of the queue.
-    fn take(&self, choose: impl FnOnce(&mut Retire<Retired>, &mut VecDeque<Retired>)) -> Batch<'_> {
+    fn take(
+        &self,
+        choose: impl FnOnce(&mut Retire<RetiredEntry>, &mut VecDeque<RetiredEntry>),
+    ) -> CollectedBatch<'_> {
         let mut waiting = self.waiting.lock();
-        let Waiting { queue, spare } = &mut *waiting;
+        let WaitingResources { queue, spare } = &mut *waiting;
         let mut items = std::mem::take(spare);
         choose(queue, &mut items);
-        Batch { from: self, items }
+        CollectedBatch { from: self, items }
     }
 
     /// The number of pending resources.
@@ -273,7 +279,7 @@ impl RetiredResources {
     }
 }
 
-impl Batch<'_> {
+impl CollectedBatch<'_> {
     /// Destroys and frees everything in the batch that belongs to the allocator.
     ///
     /// # Safety
@@ -286,15 +292,15 @@ impl Batch<'_> {
         let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new(), other_clock };
         for _ in 0..self.items.len() {
             let Some(item) = self.items.pop_front() else { break };
-            let Retired { ticket, held } = item;
+            let RetiredEntry { ticket, held } = item;
             if held.allocator() != allocator.inner.id {
                 // Its buffer or image belongs to the other allocator's device.
                 report.kept += 1;
-                self.items.push_back(Retired { ticket, held });
+                self.items.push_back(RetiredEntry { ticket, held });
                 continue;
             }
             match held {
-                Held::Memory { resource, allocation } => {
+                RetiredObject::Memory { resource, allocation } => {
                     let device = &allocator.inner.context.device;
                     match resource {
                         // SAFETY: it belongs to this device, as its allocation does, and the device is done with it:
@@ -312,20 +318,22 @@ impl Batch<'_> {
                 }
                 // SAFETY: the device is done with all that is in the pool, and nothing of it is used again: the
                 // caller's promise.
-                Held::Pool(pool) => match unsafe { allocator.destroy_pool(*pool) } {
+                RetiredObject::Pool(pool) => match unsafe { allocator.destroy_pool(*pool) } {
                     // An event reported each leak.
                     Ok(_leaks) => report.collected += 1,
                     Err(DestroyPoolError { pool }) => {
                         report.kept += 1;
-                        self.items.push_back(Retired { ticket, held: Held::Pool(Box::new(pool)) });
+                        self.items
+                            .push_back(RetiredEntry { ticket, held: RetiredObject::Pool(Box::new(pool)) });
                     }
                 },
                 // SAFETY: as above.
-                Held::Scope(scope) => match unsafe { allocator.free_scope(*scope) } {
+                RetiredObject::Scope(scope) => match unsafe { allocator.free_scope(*scope) } {
                     Ok(_freed) => report.collected += 1,
                     Err(FreeScopeError { scope }) => {
                         report.kept += 1;
-                        self.items.push_back(Retired { ticket, held: Held::Scope(Box::new(scope)) });
+                        self.items
+                            .push_back(RetiredEntry { ticket, held: RetiredObject::Scope(Box::new(scope)) });
                     }
                 },
             }

@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::TimelineError;
 use crate::allocator::Allocator;
-use crate::device::{Device, MissingFunction};
+use crate::device::{LiveDevice, MissingFunction};
 use crate::retire::{Clock, TimelineId};
 
 impl Allocator {
@@ -49,7 +49,7 @@ impl Allocator {
         timelines: &[(TimelineId, vk::Semaphore)],
     ) -> Result<(), TimelineError> {
         let device = &self.inner.context.device;
-        let missing = TimelineError::MissingFunction(MissingFunction { name: Device::COUNTER_VALUE });
+        let missing = TimelineError::MissingFunction(MissingFunction { name: LiveDevice::COUNTER_VALUE });
         if !device.counts() {
             return Err(missing);
         }

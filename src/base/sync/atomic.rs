@@ -21,9 +21,9 @@ pub(crate) use loom::{
 };
 
 #[cfg(all(loom, test))]
-pub(crate) use super::model::{OnceLock, Turn, Wait};
+pub(crate) use super::model::{OnceLock, SpinWait, Turn};
 #[cfg(not(all(loom, test)))]
-pub(crate) use super::wait::Wait;
+pub(crate) use super::wait::SpinWait;
 
 /// Marks exclusive access that only the order of atomics ensures. Does nothing outside a model. In a model, it fails if
 /// the memory order does not make the end of the previous thread's access visible.

@@ -3,7 +3,7 @@
 
 use parking_lot::lock_api;
 
-use super::atomic::{AtomicBool, Ordering, Wait};
+use super::atomic::{AtomicBool, Ordering, SpinWait};
 
 /// A lock for sections of well under a microsecond that call no foreign code.
 ///
@@ -38,7 +38,7 @@ impl BriefMutex {
     #[cold]
     #[inline(never)]
     fn wait_and_acquire(&self) {
-        let mut wait = Wait::default();
+        let mut wait = SpinWait::default();
         loop {
             while self.locked.load(Ordering::Relaxed) {
                 wait.once();

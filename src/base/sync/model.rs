@@ -35,7 +35,7 @@
 //!   a [`Turn`] beside it; otherwise loom cannot see concurrent accesses. loom also assumes that two stores to one
 //!   place happen in the order in which they ran. Only a [`Turn`] shows if the atomics enforce that.
 //! - Two threads with two or three operations each find nearly every fault within seconds. A loop that waits must use
-//!   [`super::atomic::Wait`], as `CoreMutex` does.
+//!   [`super::atomic::SpinWait`], as `CoreMutex` does.
 //! - loom 0.7 compares a store only with the last access. If one thread loads, and another then loads and stores, it
 //!   does not try the store before the first load. So count the outcomes with [`Outcomes`]: an outcome that never
 //!   happened was not tested.
@@ -133,13 +133,13 @@ impl Turn {
 /// loom would count each round as a new order.
 const ROUNDS: u32 = 3;
 
-/// Replaces the real `Wait` in a model, which has no time. Each round lets another thread continue.
+/// Replaces the real `SpinWait` in a model, which has no time. Each round lets another thread continue.
 #[derive(Debug, Default)]
-pub(crate) struct Wait {
+pub(crate) struct SpinWait {
     round: u32,
 }
 
-impl Wait {
+impl SpinWait {
     pub(crate) fn once(&mut self) {
         self.round += 1;
         if self.round == ROUNDS {

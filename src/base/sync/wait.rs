@@ -16,11 +16,11 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 ///
 /// The sleeps let threads of a lower priority run. Each one is bounded: a millisecond, and the system's own delay.
 #[derive(Debug, Default)]
-pub(crate) struct Wait {
+pub(crate) struct SpinWait {
     round: u32,
 }
 
-impl Wait {
+impl SpinWait {
     /// Waits for one round, after a check by the caller failed.
     pub(crate) fn once(&mut self) {
         let round = self.round;
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn waiting_for_ever_does_not_overflow() {
-        let mut wait = Wait { round: u32::MAX - 1 };
+        let mut wait = SpinWait { round: u32::MAX - 1 };
         for _ in 0..3 {
             wait.once();
         }
@@ -67,7 +67,7 @@ mod tests {
     /// After sixteen rounds without a sleep, a waiting thread sleeps in every round.
     #[test]
     fn nobody_is_busy_for_ever() {
-        let mut wait = Wait::default();
+        let mut wait = SpinWait::default();
         let started = std::time::Instant::now();
         (0..SPIN_ROUNDS + YIELD_ROUNDS + 3).for_each(|_| wait.once());
         assert!(started.elapsed() >= Duration::from_micros(20 + 40 + 80));

@@ -1,10 +1,10 @@
 //! Allocation from a vector: from the core, a shard, a new block, or dedicated memory.
 
-use super::super::dedicated::Dedicated;
+use super::super::dedicated::DedicatedAllocation;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::events::{PendingEvents, emit_above_limit};
-use super::state::Core;
-use super::{Annotation, BlockVector, Grant, Live};
+use super::state::VectorCore;
+use super::{AllocationKey, Annotation, Grant, MemoryBlockVector};
 use crate::base::sync::atomic::Ordering;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
@@ -49,7 +49,7 @@ impl VectorRequest {
     }
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Assigns a shard to the calling thread, if this vector leases ranges. Returns true if it does.
     pub(crate) fn attach(&self) -> bool {
         let leases_ranges = self.core.lock().leasing().is_some();
@@ -68,7 +68,7 @@ impl BlockVector {
     #[inline(always)]
     pub(crate) fn grant(&self, request: VectorRequest) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
-        let core: &mut Core = &mut guard;
+        let core: &mut VectorCore = &mut guard;
         let generation = core.generation;
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
@@ -339,7 +339,7 @@ impl BlockVector {
             return Ok(grant);
         }
         let Grant { generation, key, shard, .. } = grant;
-        let live = Live { generation, key, dedicated: false, shard };
+        let live = AllocationKey { generation, key, dedicated: false, shard };
         let mapped =
             if shard == 0 { self.map_memory(context, live) } else { self.map_for_shard(context, live) };
         match mapped {
@@ -413,7 +413,7 @@ impl BlockVector {
         let (memory, mapped) = (block.memory, block.mapped());
         let map_count = u64::from(request.mapped);
         self.had_memory.store(true, Ordering::Relaxed);
-        let key = self.dedicated.lock().insert(Dedicated {
+        let key = self.dedicated.lock().insert(DedicatedAllocation {
             block,
             map_count,
             counts,

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 
 use super::super::device_block::DeviceContext;
-use super::{BlockVector, FOREIGN, Live};
+use super::{AllocationKey, FOREIGN, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use sublet_engines::{Key, Metadata};
 
@@ -74,11 +74,11 @@ pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnO
     }
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Changes the annotation of an allocation.
     pub(crate) fn annotate(
         &self,
-        live: Live,
+        live: AllocationKey,
         change: impl FnOnce(&mut Annotation),
     ) -> Result<(), ForeignHandle> {
         if live.dedicated {
@@ -97,7 +97,7 @@ impl BlockVector {
     }
 
     /// The annotation of an allocation.
-    pub(crate) fn annotation(&self, live: Live) -> Result<Annotation, ForeignHandle> {
+    pub(crate) fn annotation(&self, live: AllocationKey) -> Result<Annotation, ForeignHandle> {
         if live.dedicated {
             return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.annotation.clone());
         }
@@ -113,7 +113,10 @@ impl BlockVector {
     /// The annotation of an allocation, and the bytes of its `VkDeviceMemory`.
     // Inlined, to avoid a copy of the result.
     #[inline(always)]
-    pub(crate) fn annotation_and_memory_size(&self, live: Live) -> Result<(Annotation, u64), ForeignHandle> {
+    pub(crate) fn annotation_and_memory_size(
+        &self,
+        live: AllocationKey,
+    ) -> Result<(Annotation, u64), ForeignHandle> {
         if live.dedicated || live.shard != 0 {
             return Ok((self.annotation(live)?, self.memory_size(live)?));
         }
@@ -126,7 +129,7 @@ impl BlockVector {
     }
 
     /// Sets or clears the name of an allocation.
-    pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
+    pub(crate) fn set_name(&self, live: AllocationKey, name: Option<&str>) -> Result<(), ForeignHandle> {
         let name = name.map(Box::from);
         self.annotate(live, |annotation| annotation.name = name)
     }

@@ -3,21 +3,21 @@
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
 use super::shard::{LeasedRange, Shard};
 use super::state::{Active, Aftermath};
-use super::{BlockVector, Emptied, FOREIGN, Live};
+use super::{AllocationKey, Emptied, FOREIGN, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use sublet_engines::Key;
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Frees an allocation. May return an emptied block to the driver.
     #[inline(always)]
     pub(crate) fn free(
         &self,
         context: &DeviceContext,
-        live: Live,
+        live: AllocationKey,
         mapped: bool,
     ) -> Result<(), ForeignHandle> {
         // Destructured, so that the fast path does not store it in memory.
-        let Live { generation, key, dedicated, shard } = live;
+        let AllocationKey { generation, key, dedicated, shard } = live;
         if u8::from(dedicated) | shard != 0 {
             return self.free_outside(context, key, generation, shard, dedicated);
         }
@@ -67,7 +67,7 @@ impl BlockVector {
         if dedicated {
             return self.free_dedicated(context, key);
         }
-        let live = Live { generation, key, dedicated, shard };
+        let live = AllocationKey { generation, key, dedicated, shard };
         let (room, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
         let has_emptied = if is_home { room.free_at_home(live)? } else { room.free_elsewhere(live)? };
         if has_emptied {
@@ -96,7 +96,7 @@ impl BlockVector {
 
     /// The shard of a live allocation, or `None` for the core.
     #[inline]
-    pub(super) fn shard_of(&self, live: Live) -> Result<Option<&Shard>, ForeignHandle> {
+    pub(super) fn shard_of(&self, live: AllocationKey) -> Result<Option<&Shard>, ForeignHandle> {
         if live.shard == 0 {
             return Ok(None);
         }

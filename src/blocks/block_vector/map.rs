@@ -2,15 +2,19 @@
 
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
 use super::super::mapped_pointer::MappedPointer;
-use super::{BlockVector, FOREIGN, Live};
+use super::{AllocationKey, FOREIGN, MemoryBlockVector};
 use crate::error::{ForeignHandle, MapError};
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Counts one more user of the mapping of `live`'s memory, and maps the memory if necessary.
     ///
     /// Returns the address where the **memory** begins, not the allocation.
     #[inline]
-    pub(crate) fn map(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
+    pub(crate) fn map(
+        &self,
+        context: &DeviceContext,
+        live: AllocationKey,
+    ) -> Result<MappedPointer, MapError> {
         let mapped = self.with_memory(live, |memory, map_count| {
             *map_count += 1;
             memory.mapped()
@@ -26,7 +30,7 @@ impl BlockVector {
 
     /// Removes one user of the mapping. The memory stays mapped until it is freed or trimmed.
     #[inline]
-    pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
+    pub(crate) fn unmap(&self, live: AllocationKey) -> Result<(), MapError> {
         self.with_memory(live, |_, map_count| {
             *map_count = map_count.checked_sub(1).ok_or(MapError::NotMapped)?;
             Ok(())
@@ -40,7 +44,7 @@ impl BlockVector {
     pub(super) fn map_for_shard(
         &self,
         context: &DeviceContext,
-        live: Live,
+        live: AllocationKey,
     ) -> Result<MappedPointer, MapError> {
         let mapped = self.map(context, live)?;
         let Some(shard) = self.shard_of(live)? else { return Ok(mapped) };
@@ -54,7 +58,11 @@ impl BlockVector {
 
     /// Maps the memory of `live`. Its map count already includes the caller.
     #[cold]
-    pub(super) fn map_memory(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
+    pub(super) fn map_memory(
+        &self,
+        context: &DeviceContext,
+        live: AllocationKey,
+    ) -> Result<MappedPointer, MapError> {
         let _mappings = self.mappings.lock();
         let (memory, mapped) = self.with_memory(live, |memory, _| (memory.memory, memory.mapped()))?;
         if mapped.is_mapped() {
@@ -66,7 +74,7 @@ impl BlockVector {
     }
 
     /// Bytes of the `VkDeviceMemory` that holds the allocation.
-    pub(crate) fn memory_size(&self, live: Live) -> Result<u64, ForeignHandle> {
+    pub(crate) fn memory_size(&self, live: AllocationKey) -> Result<u64, ForeignHandle> {
         self.with_memory(live, |memory, _| memory.size)
     }
 
@@ -78,7 +86,7 @@ impl BlockVector {
 
     /// Counts one more user of an existing mapping, so that the memory stays mapped. Returns the bytes of the
     /// `VkDeviceMemory` that holds the allocation. Paired with [`Self::unmap`].
-    pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
+    pub(crate) fn pin_mapping(&self, live: AllocationKey) -> Result<u64, MapError> {
         self.with_memory(live, |memory, map_count| {
             if !memory.mapped().is_mapped() {
                 return Err(MapError::NotMapped);
@@ -92,7 +100,7 @@ impl BlockVector {
     #[inline(always)]
     fn with_memory<R>(
         &self,
-        live: Live,
+        live: AllocationKey,
         look: impl FnOnce(&mut DeviceBlock, &mut u64) -> R,
     ) -> Result<R, ForeignHandle> {
         if live.dedicated {

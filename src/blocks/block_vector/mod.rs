@@ -47,7 +47,9 @@ mod state;
 mod tests;
 mod undo;
 
-pub(crate) use self::defragment::{BeginError, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
+pub(crate) use self::defragment::{
+    BeginVectorError, Effort, Emptied, Extent, PassBudget, Planned, VectorCompaction,
+};
 
 use std::ops::Deref;
 
@@ -56,17 +58,17 @@ use ash::vk;
 pub(crate) use self::allocate::VectorRequest;
 pub(crate) use self::annotations::Annotation;
 use self::shards::Shards;
-use self::state::Core;
+use self::state::VectorCore;
 use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::events::PendingEvents;
-use super::growth::Growth;
+use super::growth::BlockGrowth;
 use super::mapped_pointer::MappedPointer;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CoreMutex, Mutex};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::pool::VectorConfig;
-use sublet_engines::{Chunk, Key, Tag};
+use sublet_engines::{ChunkInfo, Key, Tag};
 
 /// A granted allocation. The allocator's `Miss::Unmapped` depends on the order of fields.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +84,7 @@ pub(crate) struct Grant {
 
 /// Identifies one allocation of one vector.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Live {
+pub(crate) struct AllocationKey {
     pub(crate) generation: u32,
     pub(crate) key: Key,
     pub(crate) dedicated: bool,
@@ -92,14 +94,14 @@ pub(crate) struct Live {
 
 /// Sums over a vector.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct VectorTotals {
     pub(crate) block_count: u64,
     pub(crate) block_bytes: u64,
     pub(crate) allocation_count: u64,
     pub(crate) allocation_bytes: u64,
 }
 
-impl Totals {
+impl VectorTotals {
     /// Adds dedicated allocations, which count as blocks as well.
     fn add_dedicated(&mut self, count: u64, bytes: u64) {
         self.block_count += count;
@@ -128,8 +130,8 @@ pub(crate) enum Visited<'a> {
         map_count: u64,
     },
     Chunk {
-        chunk: Chunk,
-        /// The owner of the key, as in [`Live`].
+        chunk: ChunkInfo,
+        /// The owner of the key, as in [`AllocationKey`].
         shard: u8,
         annotation: Option<&'a Annotation>,
     },
@@ -159,8 +161,8 @@ impl<V> Deref for Apart<V> {
 }
 
 /// See the module's documentation.
-pub(crate) struct BlockVector {
-    core: Apart<CoreMutex<Core>>,
+pub(crate) struct MemoryBlockVector {
+    core: Apart<CoreMutex<VectorCore>>,
     shards: Shards,
     growth: Mutex<()>,
     mappings: Mutex<()>,
@@ -172,11 +174,11 @@ pub(crate) struct BlockVector {
 /// The allocation does not belong to this vector.
 const FOREIGN: ForeignHandle = ForeignHandle::Allocation;
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// A vector that is not in use yet.
     pub(crate) fn unused() -> Self {
         Self {
-            core: Apart(CoreMutex::new(Core::default())),
+            core: Apart(CoreMutex::new(VectorCore::default())),
             shards: Shards::none(),
             growth: Mutex::new(()),
             mappings: Mutex::new(()),
@@ -192,7 +194,8 @@ impl BlockVector {
         config: VectorConfig,
         name: Option<&str>,
     ) -> Result<u32, MemoryError> {
-        let growth = Growth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
+        let growth =
+            BlockGrowth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
         let named = || name.map(Box::from);
         let mut blocks = Vec::new();
         let asked = (0..config.min_blocks).try_for_each(|_| {
@@ -213,7 +216,7 @@ impl BlockVector {
     /// Deactivates the vector and frees its memory. Calls `leak` for each allocation that is still live.
     pub(crate) fn deactivate(&self, context: &DeviceContext, leak: &mut dyn FnMut(Visited<'_>)) {
         self.visit(&mut |visited| match visited {
-            Visited::Chunk { chunk: Chunk { used: Some(_), .. }, .. } | Visited::Dedicated { .. } => {
+            Visited::Chunk { chunk: ChunkInfo { used: Some(_), .. }, .. } | Visited::Dedicated { .. } => {
                 leak(visited)
             }
             _ => {}

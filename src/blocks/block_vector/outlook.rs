@@ -1,11 +1,11 @@
 //! Predicts how the vector would serve a request.
 
 use super::super::device_block::DeviceContext;
-use super::{BlockVector, VectorRequest};
+use super::{MemoryBlockVector, VectorRequest};
 use crate::error::AllocationError;
 use sublet_engines::Metadata;
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Returns the bytes of the block that would be allocated from the driver, or 0 if an existing block has room.
     /// Changes and reserves nothing: other threads may invalidate the answer at any time.
     pub(crate) fn foresee(

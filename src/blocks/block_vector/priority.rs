@@ -1,10 +1,10 @@
 //! Changing the priority of live memory.
 
 use super::super::device_block::{DeviceContext, set_memory_priority};
-use super::{BlockVector, FOREIGN, Live};
+use super::{AllocationKey, FOREIGN, MemoryBlockVector};
 use crate::error::{ForeignHandle, PriorityError};
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Changes the priority of every existing and future block and dedicated allocation.
     pub(crate) fn set_priority(
         &self,
@@ -33,7 +33,7 @@ impl BlockVector {
     pub(crate) fn set_dedicated_priority(
         &self,
         context: &DeviceContext,
-        live: Live,
+        live: AllocationKey,
         priority: f32,
     ) -> Result<(), PriorityError> {
         if !live.dedicated {

@@ -74,7 +74,7 @@ struct Inside {
 
 /// One slot of the ring.
 #[derive(Debug)]
-struct Slot {
+struct ReturnSlot {
     /// Zero: empty, or reserved but not written yet.
     key: AtomicU64,
     /// Checks exclusive access: first of the thread that leaves a key, then of the thread that takes it.
@@ -86,7 +86,7 @@ struct Slot {
 pub(super) struct Returns {
     tail: Apart<AtomicU32>,
     inside: Apart<Inside>,
-    slots: [Slot; index(ROOM)],
+    slots: [ReturnSlot; index(ROOM)],
 }
 
 impl Returns {
@@ -98,11 +98,11 @@ impl Returns {
                 limit: AtomicU32::new(0),
                 generation: AtomicU32::new(0),
             }),
-            slots: std::array::from_fn(|_| Slot { key: AtomicU64::new(0), turn: Turn::new() }),
+            slots: std::array::from_fn(|_| ReturnSlot { key: AtomicU64::new(0), turn: Turn::new() }),
         }
     }
 
-    fn slot(&self, at: u32) -> &Slot {
+    fn slot(&self, at: u32) -> &ReturnSlot {
         &self.slots[index(at % ROOM)]
     }
 

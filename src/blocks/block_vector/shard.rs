@@ -10,14 +10,14 @@ use super::super::mapped_pointer::MappedPointer;
 use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{BATCH, Left, Returns, limit};
 use super::state::Refused;
-use super::{FOREIGN, Grant, Live, VectorRequest};
+use super::{AllocationKey, FOREIGN, Grant, VectorRequest};
 use crate::base::sync::{CoreGuard, CoreMutex};
 use crate::engine::{Algorithm, LEAST_FOR_SLABS};
 use crate::error::ForeignHandle;
 use crate::pool::VectorConfig;
 use sublet_engines::Alignment;
 use sublet_engines::cast::{index, narrow};
-use sublet_engines::{Chunk, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
+use sublet_engines::{ChunkInfo, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
 
 /// Bytes of a shard's first range.
 const FIRST_LEASE: u64 = 1 << 20;
@@ -98,7 +98,7 @@ pub(super) struct LeasedRange {
 
 /// The state of a shard in use: an engine, and the ranges that it divides.
 #[derive(Debug)]
-struct Open {
+struct OpenShard {
     leasing: Leasing,
     engine: Tlsf,
     /// By region.
@@ -130,7 +130,7 @@ pub(super) struct ShardState {
     /// The value of `uses` when the shard's own thread last checked for activity in other shards.
     looked_around: u32,
     /// Boxed: most vectors never have a shard.
-    open: Option<Box<Open>>,
+    open: Option<Box<OpenShard>>,
 }
 
 /// The counters of a shard, and the generation of its first range.
@@ -143,7 +143,7 @@ pub(super) struct Books<'a> {
 }
 
 impl ShardState {
-    fn open_of(&mut self, live: Live) -> Result<&mut Open, ForeignHandle> {
+    fn open_of(&mut self, live: AllocationKey) -> Result<&mut OpenShard, ForeignHandle> {
         if self.generation != live.generation {
             return Err(FOREIGN);
         }
@@ -201,7 +201,7 @@ impl ShardState {
 
     /// Frees an allocation. Returns true if that emptied a range.
     #[inline(always)]
-    fn free(&mut self, live: Live) -> Result<bool, ForeignHandle> {
+    fn free(&mut self, live: AllocationKey) -> Result<bool, ForeignHandle> {
         self.open_of(live)?;
         self.take_back(live.key)
     }
@@ -255,7 +255,7 @@ impl ShardState {
         }
         let open = self.open.get_or_insert_with(|| {
             let new = if leasing.has_slabs { Tlsf::with_slabs } else { Tlsf::new };
-            Box::new(Open {
+            Box::new(OpenShard {
                 leasing: *leasing,
                 engine: new(leasing.largest_lease),
                 leases: Vec::new(),
@@ -304,12 +304,16 @@ impl ShardState {
     }
 
     /// The block that holds an allocation.
-    pub(super) fn block_of(&mut self, live: Live) -> Result<RegionId, ForeignHandle> {
+    pub(super) fn block_of(&mut self, live: AllocationKey) -> Result<RegionId, ForeignHandle> {
         self.open_of(live)?.lease_of(live.key).map(|lease| lease.block)
     }
 
     /// Sets where the block of an allocation's range is mapped. Returns false if the range was mapped already.
-    pub(super) fn set_mapped(&mut self, live: Live, mapped: MappedPointer) -> Result<bool, ForeignHandle> {
+    pub(super) fn set_mapped(
+        &mut self,
+        live: AllocationKey,
+        mapped: MappedPointer,
+    ) -> Result<bool, ForeignHandle> {
         let lease = self.open_of(live)?.lease_of(live.key)?;
         let is_news = !lease.mapped.is_mapped();
         lease.mapped = mapped;
@@ -318,7 +322,7 @@ impl ShardState {
 
     pub(super) fn annotate(
         &mut self,
-        live: Live,
+        live: AllocationKey,
         change: impl FnOnce(&mut Annotation),
     ) -> Result<(), ForeignHandle> {
         let open = self.open_of(live)?;
@@ -327,7 +331,7 @@ impl ShardState {
         Ok(())
     }
 
-    pub(super) fn annotation(&mut self, live: Live) -> Result<Annotation, ForeignHandle> {
+    pub(super) fn annotation(&mut self, live: AllocationKey) -> Result<Annotation, ForeignHandle> {
         let open = self.open_of(live)?;
         open.lease_of(live.key)?;
         Ok(open.annotations.get(&live.key).cloned().unwrap_or_default())
@@ -349,12 +353,12 @@ impl ShardState {
     }
 
     /// Visits the chunks of one range, with offsets in the block, and their annotations.
-    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Annotation>)) {
+    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo, Option<&Annotation>)) {
         let Some(open) = self.open.as_deref() else { return };
         let Some(lease) = open.leases.get(index(region.0)).and_then(Option::as_ref) else { return };
         open.engine.walk(region, &mut |chunk| {
             let annotation = chunk.used.and_then(|(key, _)| open.annotations.get(&key));
-            visit(Chunk { offset: lease.base + chunk.offset, ..chunk }, annotation);
+            visit(ChunkInfo { offset: lease.base + chunk.offset, ..chunk }, annotation);
         });
     }
 
@@ -414,7 +418,7 @@ impl ShardState {
     }
 }
 
-impl Open {
+impl OpenShard {
     /// Converts an engine's result to a `Grant`.
     #[inline(always)]
     fn granted(
@@ -589,7 +593,7 @@ impl Shard {
     /// Frees an allocation for the shard's own thread. Returns true if there may be empty ranges for
     /// [`Self::take_surplus`].
     #[inline(always)]
-    pub(super) fn free_at_home(&self, live: Live) -> Result<bool, ForeignHandle> {
+    pub(super) fn free_at_home(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
         let mut state = self.state.lock();
         state.uses = state.uses.wrapping_add(1);
         let has_emptied = state.free(live)?;
@@ -601,7 +605,7 @@ impl Shard {
     /// Frees an allocation for another thread: leaves it in the ring, or takes the lock. Returns true if there may be
     /// empty ranges for [`Self::take_surplus`].
     #[inline(never)]
-    pub(super) fn free_elsewhere(&self, live: Live) -> Result<bool, ForeignHandle> {
+    pub(super) fn free_elsewhere(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
         let left = self.returns.leave(live.key, live.generation);
         if left == Left::There {
             return Ok(false);

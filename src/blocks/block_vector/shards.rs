@@ -15,19 +15,19 @@ use sublet_engines::cast::{byte, index};
 pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS };
 
 /// A shard, on cache lines of its own.
-type Room = OnceLock<Box<Apart<Shard>>>;
+type ShardCell = OnceLock<Box<Apart<Shard>>>;
 
-struct Table {
+struct ShardTable {
     /// Bit `i` is set if the threads with token `i` modulo [`SHARDS`] have attached.
     attached: AtomicU64,
     /// The shard that was checked last. It has its own cache lines, because its neighbours are read on every call.
     looked_at: Apart<AtomicU32>,
-    shards: [Room; index(SHARDS)],
+    shards: [ShardCell; index(SHARDS)],
 }
 
 /// See the module's documentation.
 pub(super) struct Shards {
-    table: OnceLock<Box<Table>>,
+    table: OnceLock<Box<ShardTable>>,
 }
 
 /// The index of a shard. In handles, shard 0 is the core.
@@ -57,7 +57,7 @@ impl Shards {
     #[cold]
     pub(super) fn attach(&self) -> u8 {
         let table = self.table.get_or_init(|| {
-            Box::new(Table {
+            Box::new(ShardTable {
                 attached: AtomicU64::new(0),
                 looked_at: Apart(AtomicU32::new(0)),
                 shards: std::array::from_fn(|_| OnceLock::new()),

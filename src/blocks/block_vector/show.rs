@@ -4,21 +4,21 @@ use std::collections::HashMap;
 
 use super::shard::ShardState;
 use super::state::is_lease;
-use super::{Annotation, BlockVector, Totals, Visited};
+use super::{Annotation, MemoryBlockVector, VectorTotals, Visited};
 use crate::base::sync::atomic::Ordering;
 use sublet_engines::cast::index;
-use sublet_engines::{Chunk, Key, Metadata, RegionId, Sizes};
+use sublet_engines::{ChunkInfo, Key, Metadata, RegionId, Sizes};
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Sums over blocks, shards and dedicated allocations. O(shards).
-    pub(crate) fn totals(&self) -> Totals {
-        self.totals_and_type().map_or_else(Totals::default, |(_, totals)| totals)
+    pub(crate) fn totals(&self) -> VectorTotals {
+        self.totals_and_type().map_or_else(VectorTotals::default, |(_, totals)| totals)
     }
 
     /// [`Self::totals`] with the memory type. Returns `None` if the vector never had memory, which needs no lock.
     // Inlined, to avoid a copy of the figures.
     #[inline(always)]
-    pub(crate) fn totals_and_type(&self) -> Option<(u32, Totals)> {
+    pub(crate) fn totals_and_type(&self) -> Option<(u32, VectorTotals)> {
         if !self.had_memory.load(Ordering::Relaxed) {
             return None;
         }
@@ -38,7 +38,7 @@ impl BlockVector {
 
     /// The memory type, sums, and the extremes of sizes. Returns `None` if the vector is not in use, or if shards hold
     /// a part of it; then [`Self::visit`] is needed. O(chunks).
-    pub(crate) fn measure(&self) -> Option<(u32, Totals, Sizes)> {
+    pub(crate) fn measure(&self) -> Option<(u32, VectorTotals, Sizes)> {
         let (memory_type, mut totals, mut sizes) = {
             let core = self.core.lock();
             let active = core.active.as_ref().filter(|active| active.lease_count == 0)?;
@@ -56,7 +56,7 @@ impl BlockVector {
     }
 
     #[cold]
-    fn add_shards(&self, totals: &mut Totals) {
+    fn add_shards(&self, totals: &mut VectorTotals) {
         for (_, shard) in self.shards.iter() {
             let usage = shard.lock().usage();
             totals.allocation_count += usage.used_chunks;
@@ -96,7 +96,7 @@ impl BlockVector {
                         }
                         // The range is being leased or returned.
                         None => visit(Visited::Chunk {
-                            chunk: Chunk { used: None, ..chunk },
+                            chunk: ChunkInfo { used: None, ..chunk },
                             shard: 0,
                             annotation: None,
                         }),

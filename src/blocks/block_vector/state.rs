@@ -3,11 +3,11 @@
 use ash::vk;
 
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::super::growth::Growth;
+use super::super::growth::BlockGrowth;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
 use super::shard::{LeasedRange, Leasing};
-use super::{Emptied, FOREIGN, Grant, Totals, VectorRequest};
+use super::{Emptied, FOREIGN, Grant, VectorRequest, VectorTotals};
 use crate::engine::{Algorithm, Engine};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::pool::VectorConfig;
@@ -28,7 +28,7 @@ const CONTENTIONS_WITHIN: u32 = 1024;
 const BLOCKS_FOR_A_FREE: u32 = 2;
 
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct VectorBlock {
     /// Unique within this use of the vector.
     pub(super) id: u32,
     pub(super) memory: DeviceBlock,
@@ -36,7 +36,7 @@ pub(super) struct Block {
     /// leaked. If it wrapped to zero, `trim` would unmap memory in use.
     pub(super) map_count: u64,
     pub(super) empty: bool,
-    /// The allocation that caused this block. [Undoing](super::BlockVector::undo) it frees the block.
+    /// The allocation that caused this block. [Undoing](super::MemoryBlockVector::undo) it frees the block.
     pub(super) made_for: Option<Key>,
     /// The active defragmentation context moves nothing out of this block.
     pub(super) stays: bool,
@@ -78,7 +78,7 @@ pub(super) struct Active {
     pub(super) leasing: Option<Leasing>,
     pub(super) engine: Engine,
     /// By region.
-    pub(super) blocks: Vec<Option<Block>>,
+    pub(super) blocks: Vec<Option<VectorBlock>>,
     pub(super) block_count: u32,
     next_block_id: u32,
     pub(super) block_bytes: u64,
@@ -107,13 +107,13 @@ pub(super) struct Active {
 #[derive(Debug, Default)]
 #[repr(u8)]
 #[allow(clippy::large_enum_variant, reason = "see `Engine`")]
-pub(super) enum Use {
+pub(super) enum VectorUse {
     #[default]
     No,
     Of(Active),
 }
 
-impl Use {
+impl VectorUse {
     #[inline]
     pub(super) const fn as_ref(&self) -> Option<&Active> {
         match self {
@@ -132,10 +132,10 @@ impl Use {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Core {
+pub(super) struct VectorCore {
     /// Distinguishes one use of this vector from the next.
     pub(super) generation: u32,
-    pub(super) active: Use,
+    pub(super) active: VectorUse,
     /// Counts allocations; wraps.
     pub(super) uses: u32,
     /// The value of `uses` at the first counted contention.
@@ -144,7 +144,7 @@ pub(super) struct Core {
     contentions: u32,
 }
 
-impl Core {
+impl VectorCore {
     /// Counts one contention of the core's lock. Returns true if the thread should get a shard.
     pub(super) fn count_contention(&mut self) -> bool {
         if self.uses.wrapping_sub(self.contended_since) > CONTENTIONS_WITHIN {
@@ -163,14 +163,14 @@ impl Core {
         name: Option<&str>,
         blocks: &mut Vec<DeviceBlock>,
     ) -> Result<u32, MemoryError> {
-        self.active = Use::Of(Active::new(config, name));
+        self.active = VectorUse::Of(Active::new(config, name));
         let active = self.in_use_mut();
         let mut to_add = std::mem::take(blocks).into_iter();
         while let Some(block) = to_add.next() {
             if let Err(block) = active.add_block(block) {
                 let limit = active.block_count;
                 blocks.extend(active.take_all_blocks().into_iter().chain([block]).chain(to_add));
-                self.active = Use::No;
+                self.active = VectorUse::No;
                 return Err(MemoryError::TooManyAllocations { limit });
             }
         }
@@ -184,7 +184,7 @@ impl Core {
     pub(super) fn end(&mut self) -> (Option<Box<str>>, Vec<DeviceBlock>) {
         self.generation = self.generation.wrapping_add(1);
         let ended = self.active.as_mut().map(|active| (active.name.take(), active.take_all_blocks()));
-        self.active = Use::No;
+        self.active = VectorUse::No;
         ended.unwrap_or_default()
     }
 
@@ -313,7 +313,7 @@ impl Core {
         &self,
         request: &VectorRequest,
         dedicated: u32,
-    ) -> Result<Growth, AllocationError> {
+    ) -> Result<BlockGrowth, AllocationError> {
         self.in_use().plan_growth(request, dedicated)
     }
 
@@ -374,9 +374,9 @@ impl Active {
 
     /// Sums over the core's own allocations, without leased ranges.
     #[inline]
-    pub(super) fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> VectorTotals {
         let usage = self.engine.usage();
-        Totals {
+        VectorTotals {
             block_count: u64::from(self.block_count),
             block_bytes: self.block_bytes,
             allocation_count: usage.used_chunks - self.lease_count,
@@ -474,7 +474,7 @@ impl Active {
         Ok(needed)
     }
 
-    /// See [`Core::check_growth`]. Returns the minimum capacity of a new block.
+    /// See [`VectorCore::check_growth`]. Returns the minimum capacity of a new block.
     fn check_growth(&self, request: &VectorRequest, dedicated: u32) -> Result<u64, AllocationError> {
         // Without this check the driver might allocate a block that does not help.
         let needed = self.check_size(request)?;
@@ -484,15 +484,15 @@ impl Active {
         Ok(needed)
     }
 
-    /// See [`Core::plan_growth`].
+    /// See [`VectorCore::plan_growth`].
     pub(super) fn plan_growth(
         &self,
         request: &VectorRequest,
         dedicated: u32,
-    ) -> Result<Growth, AllocationError> {
+    ) -> Result<BlockGrowth, AllocationError> {
         let needed = self.check_growth(request, dedicated)?;
         let is_last = self.block_count.saturating_add(dedicated).saturating_add(1) >= self.config.max_blocks;
-        Ok(Growth {
+        Ok(BlockGrowth {
             config: self.config,
             needed,
             largest_block: self.largest_block(),
@@ -539,11 +539,11 @@ impl Active {
     }
 
     /// The block of a region, if the region exists.
-    pub(super) fn block_of(&mut self, region: RegionId) -> Option<&mut Block> {
+    pub(super) fn block_of(&mut self, region: RegionId) -> Option<&mut VectorBlock> {
         self.blocks.get_mut(index(region.0))?.as_mut()
     }
 
-    pub(super) fn block_mut(&mut self, region: RegionId) -> &mut Block {
+    pub(super) fn block_mut(&mut self, region: RegionId) -> &mut VectorBlock {
         self.blocks[index(region.0)].as_mut().expect("B1: a region has a block")
     }
 
@@ -563,7 +563,8 @@ impl Active {
         self.heeds_frees = true;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
-        self.blocks[at] = Some(Block { id, memory, map_count: 0, empty: true, made_for: None, stays: false });
+        self.blocks[at] =
+            Some(VectorBlock { id, memory, map_count: 0, empty: true, made_for: None, stays: false });
         Ok(region)
     }
 
@@ -654,7 +655,7 @@ impl Active {
 
     /// Takes out the largest empty block.
     fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
-        let size = |(id, block): (u32, &Option<Block>)| {
+        let size = |(id, block): (u32, &Option<VectorBlock>)| {
             let block = block.as_ref().filter(|block| block.empty)?;
             Some((block.memory.size, RegionId(id)))
         };
@@ -704,7 +705,7 @@ impl Active {
 
     /// Clears the mappings without users and returns their memory, which the caller then unmaps.
     pub(super) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
-        let idle = |block: &&mut Block| block.map_count == 0 && block.memory.mapped().is_mapped();
+        let idle = |block: &&mut VectorBlock| block.map_count == 0 && block.memory.mapped().is_mapped();
         let idle = self.blocks.iter_mut().flatten().filter(idle);
         idle.map(|block| {
             block.memory.set_mapped(MappedPointer::UNMAPPED);

@@ -1,17 +1,17 @@
 //! Undoing an allocation before the caller has seen it.
 
 use super::super::device_block::{DeviceContext, unmap_memory};
-use super::{BlockVector, FOREIGN, Live};
+use super::{AllocationKey, FOREIGN, MemoryBlockVector};
 use crate::error::ForeignHandle;
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Undoes an allocation for an operation that failed. A block that was made for it is freed, if nothing else was
     /// allocated in it. All other blocks stay, empty ones included. A mapping that was made for it ends if it has no
     /// other user.
     pub(crate) fn undo(
         &self,
         context: &DeviceContext,
-        live: Live,
+        live: AllocationKey,
         mapped: bool,
     ) -> Result<(), ForeignHandle> {
         if live.dedicated || live.shard != 0 {

@@ -10,14 +10,14 @@ use ash::vk::{self, Handle};
 
 use super::bound::Own;
 use super::mask::Mask;
-use super::plan::{BindingPlan, SetPlan, Way};
+use super::plan::{BindMethod, BindingPlan, SetPlan};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::{Descriptor, DescriptorWrite};
 use sublet_engines::cast::{index, narrow};
 
 /// The result of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Made {
+pub(super) enum CommittedSet {
     Set(vk::DescriptorSet),
     /// Bytes at this offset of a descriptor buffer.
     Bytes {
@@ -30,7 +30,7 @@ pub(super) enum Made {
 
 /// A set that the program owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Given {
+pub(super) enum GivenSet {
     Set(vk::DescriptorSet),
     /// The set is at this offset of a descriptor buffer that is bound for these usages.
     Bytes {
@@ -41,7 +41,7 @@ pub(super) enum Given {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Area {
+pub(super) struct SetArea {
     /// True if the vectors below have space for all descriptors of the layout. They are allocated on the first staging,
     /// because programs often write the sets of large arrays themselves.
     ready: bool,
@@ -60,8 +60,8 @@ pub(super) struct Area {
     pub(super) dirty: Mask,
     /// Dynamic offsets, in binding order.
     pub(super) offsets: Vec<u32>,
-    pub(super) given: Option<Given>,
-    pub(super) made: Option<Made>,
+    pub(super) given: Option<GivenSet>,
+    pub(super) made: Option<CommittedSet>,
 }
 
 /// The value of an element that is not staged.
@@ -83,7 +83,7 @@ fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
     }
 }
 
-impl Area {
+impl SetArea {
     /// Clears the area for a set of another layout.
     pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
         self.ready = false;
@@ -116,7 +116,7 @@ impl Area {
         }
         self.descriptors.clear();
         self.kinds.clear();
-        if plan.way == Way::Buffer {
+        if plan.way == BindMethod::Buffer {
             self.dirty.reset(plan.elements);
             self.descriptors.resize(index(plan.elements), NOTHING);
             for bytes in [&mut self.bytes, &mut self.bytes_made] {
@@ -166,7 +166,7 @@ impl Area {
         self.make_ready(plan);
         for (element, descriptor) in (first..).zip(descriptors) {
             let at = binding.first_element + element;
-            let differs = if plan.way == Way::Buffer {
+            let differs = if plan.way == BindMethod::Buffer {
                 self.put_descriptor(at, descriptor)
             } else {
                 self.put_words(binding, element, descriptor)
@@ -214,7 +214,7 @@ impl Area {
         self.make_ready(plan);
         changed |= self.insert(binding.first_element);
         let offset = index(offset);
-        if plan.way == Way::Buffer {
+        if plan.way == BindMethod::Buffer {
             let at = binding.bytes.offset + offset;
             let target = &mut self.bytes[at..at + bytes.len()];
             changed |= target != bytes;
@@ -233,7 +233,7 @@ impl Area {
     }
 
     /// Replaces the staged descriptors by a set of the program. Returns true if anything changed.
-    pub(super) fn stage_given(&mut self, given: Given) -> bool {
+    pub(super) fn stage_given(&mut self, given: GivenSet) -> bool {
         self.made = None;
         self.given.replace(given) != Some(given)
     }
@@ -265,7 +265,7 @@ impl Area {
 
     /// Records the result of a commit.
     #[inline]
-    pub(super) fn set_made(&mut self, made: Made) {
+    pub(super) fn set_made(&mut self, made: CommittedSet) {
         self.words_made.copy_from_slice(&self.words);
         self.bytes_made.copy_from_slice(&self.bytes);
         self.made = Some(made);
@@ -282,7 +282,7 @@ impl Area {
     /// Returns the program's own set; null if there is none.
     pub(super) fn given_set(&self) -> vk::DescriptorSet {
         match self.given {
-            Some(Given::Set(set)) => set,
+            Some(GivenSet::Set(set)) => set,
             _ => vk::DescriptorSet::null(),
         }
     }
@@ -290,7 +290,7 @@ impl Area {
     /// Returns the program's own descriptor buffer, and the offset of the set in it.
     pub(super) fn given_buffer(&self) -> Option<(Own, u64)> {
         match self.given {
-            Some(Given::Bytes { address, usage, offset }) => Some(((address, usage), offset)),
+            Some(GivenSet::Bytes { address, usage, offset }) => Some(((address, usage), offset)),
             _ => None,
         }
     }
@@ -311,7 +311,7 @@ impl Area {
             (self.words_made.len(), self.bytes_made.len()),
             "A2"
         );
-        if plan.way == Way::Buffer {
+        if plan.way == BindMethod::Buffer {
             assert_eq!((self.bytes.len(), self.descriptors.len()), (plan.bytes, index(plan.elements)), "A3");
         } else {
             assert_eq!(self.words.len(), plan.words, "A2");

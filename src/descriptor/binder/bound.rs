@@ -17,7 +17,7 @@ pub(super) type Own = (vk::DeviceAddress, vk::BufferUsageFlags);
 pub(super) const PAGE: u32 = 0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundBuffers {
     /// Null if nothing is bound.
     pub(super) page: vk::Buffer,
     /// The address of the page.
@@ -26,7 +26,7 @@ pub(super) struct Bound {
     count: usize,
 }
 
-impl Bound {
+impl BoundBuffers {
     pub(super) const NOTHING: Self = Self {
         page: vk::Buffer::null(),
         address: 0,

@@ -3,13 +3,13 @@
 
 use ash::vk;
 
-use super::area::{Area, Made};
-use super::bound::{Bound, Own, PAGE};
-use super::commit::{Target, push_stale};
+use super::area::{CommittedSet, SetArea};
+use super::bound::{BoundBuffers, Own, PAGE};
+use super::commit::{CommitTarget, push_stale};
 use super::mask::{bits, runs};
 use super::plan::{BindingPlan, SetPlan, offset_alignment};
-use super::point::Point;
-use super::source::Source;
+use super::point::BindPointState;
+use super::source::BinderSource;
 use super::{Binder, CommitError};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
@@ -23,12 +23,12 @@ const MAX_SETS: usize = index(super::layout::MAX_SETS);
 impl<A: AllocatorRef> Binder<A> {
     /// # Safety
     /// Same as [`Self::commit`].
-    pub(super) unsafe fn commit_bytes(&mut self, target: Target) -> Result<(), CommitError> {
+    pub(super) unsafe fn commit_bytes(&mut self, target: CommitTarget) -> Result<(), CommitError> {
         let alignment = offset_alignment(&self.device).get();
-        let most = Bound::most(&self.device);
+        let most = BoundBuffers::most(&self.device);
         let Self { device, points, source, sizes, bound, usage, .. } = self;
         let (driver, at) = (device.driver(), target.point.at());
-        let Source::Pages(pages) = source else { return Ok(()) };
+        let BinderSource::Pages(pages) = source else { return Ok(()) };
         let point = &mut points[at];
         if let Some(layout) = &point.layout {
             for set in bits(point.changed & !layout.push_mask()) {
@@ -49,8 +49,10 @@ impl<A: AllocatorRef> Binder<A> {
                 }
             }
         }
-        let in_page =
-            |area: &Area| matches!(area.made, Some(Made::Bytes { buffer, .. }) if buffer == bound.page);
+        let in_page = |area: &SetArea| {
+            let made = area.made;
+            matches!(made, Some(CommittedSet::Bytes { buffer, .. }) if buffer == bound.page)
+        };
         let in_pages = !push & !point.given;
         let mut fresh = point.changed & in_pages;
         for set in bits(point.rebind & in_pages) {
@@ -76,7 +78,7 @@ impl<A: AllocatorRef> Binder<A> {
                 let area = &mut point.areas[set];
                 // SAFETY: the range is large enough for all of these sets in order, and nothing else uses it.
                 unsafe { copy(&area.bytes, room, begin) };
-                area.set_made(Made::Bytes { buffer: room.buffer, offset: room.offset + begin });
+                area.set_made(CommittedSet::Bytes { buffer: room.buffer, offset: room.offset + begin });
                 begin += widen(area.bytes.len());
             }
             next.page = room.buffer;
@@ -103,7 +105,12 @@ impl<A: AllocatorRef> Binder<A> {
 /// # Safety
 /// The command buffer is being recorded by this thread alone. The staged objects are live, and their bytes are in the
 /// bound buffers or are pushed.
-unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Point, bound: &Bound) {
+unsafe fn set_offsets(
+    driver: &DescriptorDriver,
+    target: CommitTarget,
+    point: &mut BindPointState,
+    bound: &BoundBuffers,
+) {
     let Some(layout) = &point.layout else { return };
     let (stale, push) = (point.stale(), layout.push_mask());
     let (mut buffers, mut offsets) = ([PAGE; MAX_SETS], [0; MAX_SETS]);
@@ -114,7 +121,7 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
                 buffers[set] = bound.number(own).unwrap_or(PAGE);
                 offsets[set] = offset;
             }
-            (None, Some(Made::Bytes { offset, .. })) => offsets[set] = offset,
+            (None, Some(CommittedSet::Bytes { offset, .. })) => offsets[set] = offset,
             _ => {}
         }
     }
@@ -147,8 +154,13 @@ unsafe fn copy(bytes: &[u8], room: Upload, begin: u64) {
 ///
 /// # Safety
 /// The staged objects are live.
-unsafe fn write_dirty(driver: &DescriptorDriver, sizes: &DescriptorSizes, plan: &SetPlan, area: &mut Area) {
-    let Area { dirty, descriptors, bytes, .. } = area;
+unsafe fn write_dirty(
+    driver: &DescriptorDriver,
+    sizes: &DescriptorSizes,
+    plan: &SetPlan,
+    area: &mut SetArea,
+) {
+    let SetArea { dirty, descriptors, bytes, .. } = area;
     dirty.drain(|element| {
         let at = plan.bindings.partition_point(|binding| binding.first_element + binding.elements <= element);
         let Some(binding) = plan.bindings.get(at).filter(|binding| !binding.is_inline()) else { return };

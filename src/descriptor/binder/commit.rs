@@ -3,11 +3,11 @@
 
 use ash::vk;
 
-use super::area::{Area, Made};
+use super::area::{CommittedSet, SetArea};
 use super::mask::{bits, runs};
-use super::plan::{SetPlan, Way};
-use super::point::Point;
-use super::source::Source;
+use super::plan::{BindMethod, SetPlan};
+use super::point::BindPointState;
+use super::source::BinderSource;
 use super::writes::for_writes;
 use super::{BindPoint, Binder, CommitError, PipelineLayoutInfo};
 use crate::device::descriptors::{BindTarget, DescriptorDriver};
@@ -15,12 +15,12 @@ use crate::upload::AllocatorRef;
 
 /// The command buffer and bind point of a commit.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct CommitTarget {
     pub(super) commands: vk::CommandBuffer,
     pub(super) point: BindPoint,
 }
 
-impl Target {
+impl CommitTarget {
     pub(super) fn of(&self, layout: &PipelineLayoutInfo, set: usize) -> BindTarget {
         BindTarget {
             commands: self.commands,
@@ -67,21 +67,21 @@ impl<A: AllocatorRef> Binder<A> {
         if self.points[point.at()].stale() == 0 {
             return Ok(());
         }
-        let target = Target { commands, point };
+        let target = CommitTarget { commands, point };
         match self.source {
             // SAFETY: the caller keeps the promises of `commit_sets`, which are the same.
-            Source::Sets(_) => unsafe { self.commit_sets(target) },
+            BinderSource::Sets(_) => unsafe { self.commit_sets(target) },
             // SAFETY: the caller keeps the promises of `commit_bytes`, which are the same.
-            Source::Pages(_) => unsafe { self.commit_bytes(target) },
+            BinderSource::Pages(_) => unsafe { self.commit_bytes(target) },
         }
     }
 
     /// # Safety
     /// Same as [`Self::commit`].
-    unsafe fn commit_sets(&mut self, target: Target) -> Result<(), CommitError> {
+    unsafe fn commit_sets(&mut self, target: CommitTarget) -> Result<(), CommitError> {
         let Self { device, points, source, offsets, .. } = self;
         let (driver, point) = (device.driver(), &mut points[target.point.at()]);
-        let Source::Sets(transient) = source else { return Ok(()) };
+        let BinderSource::Sets(transient) = source else { return Ok(()) };
         let stale = point.refresh();
         let Some(layout) = &point.layout else { return Ok(()) };
         let push = layout.push_mask();
@@ -100,12 +100,12 @@ impl<A: AllocatorRef> Binder<A> {
             // SAFETY: the set was just created for this layout, and nothing uses it yet; the caller promises that the
             // staged objects are live.
             unsafe { write_set(driver, sets[set], &plans[set], area) };
-            area.set_made(Made::Set(sets[set]));
+            area.set_made(CommittedSet::Set(sets[set]));
         }
         for set in bits(stale & !push & !fresh) {
             let area = &point.areas[set];
             sets[set] = match area.made {
-                Some(Made::Set(made)) => made,
+                Some(CommittedSet::Set(made)) => made,
                 _ => area.given_set(),
             };
         }
@@ -132,7 +132,7 @@ const MAX_SETS: usize = sublet_engines::cast::index(super::layout::MAX_SETS);
 ///
 /// # Safety
 /// The set has this layout, and nothing uses it. The staged objects are live.
-unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &SetPlan, area: &Area) {
+unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &SetPlan, area: &SetArea) {
     if !area.is_ready() {
         // All samplers of the set are immutable.
         return;
@@ -154,11 +154,16 @@ unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &Se
 ///
 /// # Safety
 /// Same as [`Binder::commit`].
-pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point: &mut Point, stale: u32) {
+pub(super) unsafe fn push_stale(
+    driver: &DescriptorDriver,
+    target: CommitTarget,
+    point: &mut BindPointState,
+    stale: u32,
+) {
     let Some(layout) = &point.layout else { return };
     for set in bits(stale & layout.push_mask()) {
         let (plan, area) = (&layout.plans()[set], &mut point.areas[set]);
-        debug_assert!(plan.way == Way::Push);
+        debug_assert!(plan.way == BindMethod::Push);
         let target_of_set = target.of(layout, set);
         let template = plan.push_templates.get(target.point.at()).copied().flatten();
         if let (Some(template), 0) = (template, area.missing) {
@@ -173,6 +178,6 @@ pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point
                 unsafe { driver.cmd_push(&target_of_set, writes) };
             });
         }
-        area.set_made(Made::Pushed);
+        area.set_made(CommittedSet::Pushed);
     }
 }

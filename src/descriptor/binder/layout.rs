@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::BindPoint;
 use super::error::PipelineLayoutError;
-use super::plan::{SetPlan, Way};
+use super::plan::{BindMethod, SetPlan};
 use crate::descriptor::counts::{DescriptorCounts, DescriptorKind};
 use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
@@ -50,10 +50,10 @@ pub(super) const MAX_SETS: u32 = u32::BITS;
 /// ```
 #[derive(Clone)]
 pub struct PipelineLayoutInfo {
-    inner: Arc<Inner>,
+    inner: Arc<PipelineLayoutInner>,
 }
 
-struct Inner {
+struct PipelineLayoutInner {
     device: DescriptorDevice,
     handle: vk::PipelineLayout,
     /// Stages, offset and size of each range, sorted.
@@ -66,7 +66,7 @@ struct Inner {
     push_mask: u32,
 }
 
-impl Inner {
+impl PipelineLayoutInner {
     /// Creates the templates of the sets. If one fails, dropping the value destroys the earlier ones.
     ///
     /// # Safety
@@ -78,12 +78,12 @@ impl Inner {
         }
         let has_push = driver.has_push_templates();
         for (set, plan) in (0..).zip(&mut self.plans) {
-            if !plan.may_have_template() || (plan.way == Way::Push && !has_push) {
+            if !plan.may_have_template() || (plan.way == BindMethod::Push && !has_push) {
                 continue;
             }
             let entries = plan.template_entries();
             let info = vk::DescriptorUpdateTemplateCreateInfo::default().descriptor_update_entries(&entries);
-            if plan.way == Way::Set {
+            if plan.way == BindMethod::Set {
                 let info = info
                     .template_type(vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET)
                     .descriptor_set_layout(plan.layout.handle());
@@ -109,7 +109,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for PipelineLayoutInner {
     fn drop(&mut self) {
         let driver = self.device.driver();
         for plan in &mut self.plans {
@@ -155,8 +155,8 @@ impl PipelineLayoutInfo {
         push_constants.sort_unstable();
         let buffer_bytes = plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.bytes));
         let dynamics = plans.iter().map(|plan| plan.dynamics).sum();
-        let push = plans.iter().position(|plan| plan.way == Way::Push);
-        let mut inner = Inner {
+        let push = plans.iter().position(|plan| plan.way == BindMethod::Push);
+        let mut inner = PipelineLayoutInner {
             device: device.clone(),
             handle: layout,
             push_constants,

@@ -1,9 +1,9 @@
 //! Creation and destruction of a binder.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use super::bound::Bound;
-use super::point::Point;
-use super::source::{self, Source};
+use super::bound::BoundBuffers;
+use super::point::BindPointState;
+use super::source::{self, BinderSource};
 use super::{Binder, BinderCreateInfo, CreateBinderError, DescriptorDevice, DescriptorSizes};
 use crate::upload::AllocatorRef;
 
@@ -26,11 +26,11 @@ impl<A: AllocatorRef> Binder<A> {
     ) -> Result<Self, CreateBinderError> {
         Ok(Self {
             device: device.clone(),
-            points: std::array::from_fn(|_| Point::default()),
-            // SAFETY: the caller keeps the promises of `Source::new`, which are the same.
-            source: unsafe { Source::new(device, allocator, info) }?,
+            points: std::array::from_fn(|_| BindPointState::default()),
+            // SAFETY: the caller keeps the promises of `BinderSource::new`, which are the same.
+            source: unsafe { BinderSource::new(device, allocator, info) }?,
             sizes: DescriptorSizes::of(device),
-            bound: Bound::NOTHING,
+            bound: BoundBuffers::NOTHING,
             usage: source::page_usage(device),
             offsets: Vec::new(),
         })

@@ -26,12 +26,12 @@ use std::fmt;
 
 use ash::vk;
 
-use self::bound::Bound;
-use self::point::Point;
-use self::source::Source;
+use self::bound::BoundBuffers;
+use self::point::BindPointState;
+use self::source::BinderSource;
 use super::device::DescriptorDevice;
 use super::sizes::DescriptorSizes;
-use super::transient::{CollectError, TransientSetsCreateInfo};
+use super::transient::{CollectPoolsError, TransientSetsCreateInfo};
 use crate::retire::{ClockView, Ticket};
 use crate::upload::{AllocatorRef, FlushError};
 
@@ -210,11 +210,11 @@ impl Default for BinderCreateInfo<'_> {
 #[doc(alias = "DynamicDescriptorHeap")]
 pub struct Binder<A: AllocatorRef> {
     device: DescriptorDevice,
-    points: [Point; POINTS],
-    source: Source<A>,
+    points: [BindPointState; POINTS],
+    source: BinderSource<A>,
     sizes: DescriptorSizes,
     /// The descriptor buffers that are bound in the command buffer.
-    bound: Bound,
+    bound: BoundBuffers,
     /// The usages of the pages.
     usage: vk::BufferUsageFlags,
     /// The dynamic offsets of one call, kept for its capacity.
@@ -247,7 +247,7 @@ impl<A: AllocatorRef> Binder<A> {
         if !layout.is_of(&self.device) {
             return Err(UseLayoutError::Foreign { layout: layout.handle() });
         }
-        if let Source::Pages(pages) = &self.source {
+        if let BinderSource::Pages(pages) = &self.source {
             let (bytes, page_size) = (layout.buffer_bytes(), pages.page_size());
             if bytes > page_size {
                 return Err(UseLayoutError::LargerThanPage { bytes, page_size });
@@ -265,7 +265,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Complexity
     /// O(staged sets).
     pub fn begin(&mut self) {
-        self.bound = Bound::NOTHING;
+        self.bound = BoundBuffers::NOTHING;
         for point in &mut self.points {
             point.begin();
         }
@@ -276,7 +276,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Complexity
     /// O(sets).
     pub fn forget(&mut self) {
-        self.bound = Bound::NOTHING;
+        self.bound = BoundBuffers::NOTHING;
         for point in &mut self.points {
             point.forget();
         }
@@ -298,9 +298,9 @@ impl<A: AllocatorRef> Binder<A> {
     /// per frame.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver failed to reset a pool, or if something waits for another clock. The next call
-    /// tries to reset the pool again.
-    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
+    /// [`CollectPoolsError`] if the driver failed to reset a pool, or if something waits for another clock. The next
+    /// call tries to reset the pool again.
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectPoolsError> {
         self.source.collect(clock)
     }
 
@@ -312,7 +312,7 @@ impl<A: AllocatorRef> Binder<A> {
         for point in &self.points {
             point.validate();
         }
-        if let Source::Pages(pages) = &self.source {
+        if let BinderSource::Pages(pages) = &self.source {
             pages.validate();
         }
     }
@@ -320,7 +320,7 @@ impl<A: AllocatorRef> Binder<A> {
 
 impl<A: AllocatorRef> fmt::Debug for Binder<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stale = self.points.each_ref().map(Point::stale);
+        let stale = self.points.each_ref().map(BindPointState::stale);
         f.debug_struct("Binder").field("stale", &stale).finish_non_exhaustive()
     }
 }

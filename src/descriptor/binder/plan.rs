@@ -22,7 +22,7 @@ use sublet_engines::cast::{host_size, index};
 
 /// The way in which descriptors of a set reach the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum BindMethod {
     /// A `VkDescriptorSet` that is written and bound.
     Set,
     /// Push descriptors.
@@ -76,7 +76,7 @@ impl BindingPlan {
 #[derive(Debug)]
 pub(super) struct SetPlan {
     pub(super) layout: SetLayout,
-    pub(super) way: Way,
+    pub(super) way: BindMethod,
     pub(super) bindings: Box<[BindingPlan]>,
     pub(super) elements: u32,
     pub(super) words: usize,
@@ -113,16 +113,16 @@ const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() =
 const _: () = assert!(size_of::<vk::DescriptorBufferInfo>() == 24);
 const _: () = assert!(size_of::<vk::BufferView>() == 8 && size_of::<vk::AccelerationStructureKHR>() == 8);
 
-fn way_of(device: &DescriptorDevice, layout: &SetLayout) -> Way {
+fn bind_method_of(device: &DescriptorDevice, layout: &SetLayout) -> BindMethod {
     let embedded = vk::DescriptorSetLayoutCreateFlags::EMBEDDED_IMMUTABLE_SAMPLERS_EXT;
     if layout.flags().contains(embedded) {
-        Way::Elsewhere
+        BindMethod::Elsewhere
     } else if layout.is_push_descriptor() {
-        Way::Push
+        BindMethod::Push
     } else if device.model() == BindingModel::Buffer {
-        Way::Buffer
+        BindMethod::Buffer
     } else {
-        Way::Set
+        BindMethod::Set
     }
 }
 
@@ -136,7 +136,7 @@ impl SetPlan {
         set: u32,
         layout: &SetLayout,
     ) -> Result<Self, PipelineLayoutError> {
-        let way = way_of(device, layout);
+        let way = bind_method_of(device, layout);
         let mut plan = Self {
             layout: layout.clone(),
             way,
@@ -149,7 +149,7 @@ impl SetPlan {
             template: None,
             push_templates: [None; 2],
         };
-        if way == Way::Elsewhere {
+        if way == BindMethod::Elsewhere {
             return Ok(plan);
         }
         let used = || layout.bindings().iter().filter(|binding| binding.count != 0);
@@ -157,7 +157,7 @@ impl SetPlan {
         for binding in used() {
             bindings.push(plan.add(binding));
         }
-        if way == Way::Buffer {
+        if way == BindMethod::Buffer {
             // SAFETY: the caller promises that the layout is live; `check` in `layout` verified that it was created for
             // descriptor buffers.
             unsafe { plan.lay_out(device, set, &mut bindings) }?;
@@ -173,7 +173,7 @@ impl SetPlan {
         let in_layout = binding.immutable_samplers
             && kind == DescriptorKind::Sampler
             // The driver does not write immutable samplers into a buffer, so the program must.
-            && self.way != Way::Buffer;
+            && self.way != BindMethod::Buffer;
         let elements = match () {
             () if in_layout => 0,
             () if is_inline => 1,
@@ -181,7 +181,7 @@ impl SetPlan {
         };
         let stride = words_of(kind);
         let words = match () {
-            () if self.way == Way::Buffer || in_layout => 0,
+            () if self.way == BindMethod::Buffer || in_layout => 0,
             () if is_inline => index(binding.count).div_ceil(size_of::<u64>()),
             () => index(binding.count).saturating_mul(stride),
         };
@@ -284,7 +284,7 @@ impl SetPlan {
 
     /// Returns true if the set must be bound without staging: it contains only immutable samplers.
     pub(super) fn is_staged_by_itself(&self) -> bool {
-        self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
+        self.way == BindMethod::Set && self.elements == 0 && !self.bindings.is_empty()
     }
 
     /// Returns the entries of a template: one for each binding with elements.
@@ -305,7 +305,7 @@ impl SetPlan {
 
     /// Returns true if templates can write the set: each binding must have one type.
     pub(super) fn may_have_template(&self) -> bool {
-        !self.is_mutable && self.elements != 0 && matches!(self.way, Way::Set | Way::Push)
+        !self.is_mutable && self.elements != 0 && matches!(self.way, BindMethod::Set | BindMethod::Push)
     }
 }
 

@@ -6,15 +6,15 @@
 //!   compatible pipeline layout.
 //! - P3: `given` contains exactly the areas with a set of the program.
 
-use super::area::Area;
+use super::area::SetArea;
 use super::layout::PipelineLayoutInfo;
 use super::mask::{bits, lowest};
 
 #[derive(Debug, Default)]
-pub(super) struct Point {
+pub(super) struct BindPointState {
     pub(super) layout: Option<PipelineLayoutInfo>,
     /// One for each set of the layout, plus unused areas of earlier layouts with more sets.
-    pub(super) areas: Vec<Area>,
+    pub(super) areas: Vec<SetArea>,
     /// Sets with staged content.
     pub(super) staged: u32,
     /// Sets that may differ from their last result.
@@ -25,7 +25,7 @@ pub(super) struct Point {
     pub(super) given: u32,
 }
 
-impl Point {
+impl BindPointState {
     /// Returns the sets that a commit must check.
     #[inline]
     pub(super) fn stale(&self) -> u32 {
@@ -50,7 +50,7 @@ impl Point {
         let old_plans = old.as_ref().map_or(&[][..], PipelineLayoutInfo::plans);
         let plans = new.plans();
         if self.areas.len() < plans.len() {
-            self.areas.resize_with(plans.len(), Area::default);
+            self.areas.resize_with(plans.len(), SetArea::default);
         }
         let mut kept = 0;
         for (set, area) in self.areas.iter_mut().enumerate() {

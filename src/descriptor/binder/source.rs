@@ -7,11 +7,11 @@ use super::{BinderCreateInfo, CreateBinderError, PAGE_USAGE};
 use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
 use crate::descriptor::models::BindingModel;
-use crate::descriptor::transient::{CollectError, TransientSets};
+use crate::descriptor::transient::{CollectPoolsError, TransientSets};
 use crate::retire::{ClockView, Ticket};
 use crate::upload::{AllocatorRef, FlushError, Oversize, UploadArena, UploadArenaCreateInfo};
 
-pub(super) enum Source<A: AllocatorRef> {
+pub(super) enum BinderSource<A: AllocatorRef> {
     Sets(Box<TransientSets>),
     Pages(Box<UploadArena<A>>),
 }
@@ -41,7 +41,7 @@ fn reach(device: &DescriptorDevice) -> u64 {
     all.into_iter().filter(|&limit| limit != 0).min().unwrap_or(u64::MAX)
 }
 
-impl<A: AllocatorRef> Source<A> {
+impl<A: AllocatorRef> BinderSource<A> {
     /// # Safety
     /// Same as [`Binder::new`](super::Binder::new).
     pub(super) unsafe fn new(
@@ -78,10 +78,10 @@ impl<A: AllocatorRef> Source<A> {
         }
     }
 
-    pub(super) fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
+    pub(super) fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectPoolsError> {
         match self {
             Self::Sets(sets) => sets.collect(clock),
-            Self::Pages(pages) => pages.collect(clock).map_err(|other| CollectError {
+            Self::Pages(pages) => pages.collect(clock).map_err(|other| CollectPoolsError {
                 collected: other.collected,
                 left: 0,
                 source: None,

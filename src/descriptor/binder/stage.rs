@@ -2,9 +2,9 @@
 
 use ash::vk;
 
-use super::area::{Area, Given};
-use super::plan::{BindingPlan, SetPlan, Way, offset_alignment};
-use super::point::Point;
+use super::area::{GivenSet, SetArea};
+use super::plan::{BindMethod, BindingPlan, SetPlan, offset_alignment};
+use super::point::BindPointState;
 use super::{BindPoint, Binder, StageError};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
@@ -13,7 +13,11 @@ use crate::upload::AllocatorRef;
 use sublet_engines::cast::{index, widen};
 
 /// Returns the plan of a set, and its area.
-fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {
+fn set_of(
+    at: BindPoint,
+    point: &mut BindPointState,
+    set: u32,
+) -> Result<(&SetPlan, &mut SetArea), StageError> {
     let missing = StageError::NoSuchSet { set, sets: point.sets() };
     let layout = point.layout.as_ref().ok_or(StageError::NoLayout { point: at, set })?;
     layout.plans().get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
@@ -57,7 +61,7 @@ fn check_descriptor(
     if !takes_it {
         return Err(StageError::WrongType { binding: binding.number, expected: binding.kind, given });
     }
-    if plan.way == Way::Buffer {
+    if plan.way == BindMethod::Buffer {
         descriptor.with_get_info(|_| ()).map_err(|source| StageError::Data {
             binding: binding.number,
             element,
@@ -212,13 +216,13 @@ impl<A: AllocatorRef> Binder<A> {
     ) -> Result<(), StageError> {
         let (at, point) = (point, &mut self.points[point.at()]);
         let (plan, area) = set_of(at, point, set)?;
-        if plan.way != Way::Set {
+        if plan.way != BindMethod::Set {
             return Err(StageError::NoSets { set });
         }
         if handle == vk::DescriptorSet::null() {
             return Err(StageError::NullSet { set });
         }
-        if area.stage_given(Given::Set(handle)) {
+        if area.stage_given(GivenSet::Set(handle)) {
             point.touch_given(index(set));
         }
         Ok(())
@@ -246,7 +250,7 @@ impl<A: AllocatorRef> Binder<A> {
         let alignment = offset_alignment(&self.device).get();
         let (at, point) = (point, &mut self.points[point.at()]);
         let (plan, area) = set_of(at, point, set)?;
-        if plan.way != Way::Buffer {
+        if plan.way != BindMethod::Buffer {
             return Err(StageError::NoBuffers { set });
         }
         if buffer.address == 0 {
@@ -255,7 +259,7 @@ impl<A: AllocatorRef> Binder<A> {
         if offset % alignment != 0 {
             return Err(StageError::MisalignedSet { set, given: offset, alignment });
         }
-        let given = Given::Bytes { address: buffer.address, usage: buffer.usage, offset };
+        let given = GivenSet::Bytes { address: buffer.address, usage: buffer.usage, offset };
         if area.stage_given(given) {
             point.touch_given(index(set));
         }

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::area::Area;
+use super::area::SetArea;
 use super::plan::{BindingPlan, IMAGES_ARE_DENSE, SetPlan};
 use crate::descriptor::counts::DescriptorKind;
 use sublet_engines::cast::index;
@@ -14,7 +14,7 @@ const BATCH: usize = 16;
 pub(super) fn for_writes(
     set: vk::DescriptorSet,
     plan: &SetPlan,
-    area: &Area,
+    area: &SetArea,
     mut then: impl FnMut(&[vk::WriteDescriptorSet<'_>]),
 ) {
     let mut batch = [vk::WriteDescriptorSet::default(); BATCH];
@@ -54,7 +54,7 @@ pub(super) fn for_writes(
 
 /// Returns a pointer to the words of a descriptor. It is valid for all later words of the area too, because a write of
 /// several descriptors reads them.
-fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
+fn words_at(binding: &BindingPlan, area: &SetArea, element: u32) -> *const u64 {
     let at = binding.first_word + index(element) * binding.stride;
     area.words.get(at..).map_or(std::ptr::null(), <[u64]>::as_ptr)
 }
@@ -64,7 +64,7 @@ fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
 fn write<'a>(
     set: vk::DescriptorSet,
     binding: &BindingPlan,
-    area: &Area,
+    area: &SetArea,
     element: u32,
     staged: u32,
 ) -> (vk::WriteDescriptorSet<'a>, u32) {
@@ -102,7 +102,7 @@ fn write<'a>(
 fn structures(
     write: vk::WriteDescriptorSet<'_>,
     binding: &BindingPlan,
-    area: &Area,
+    area: &SetArea,
     element: u32,
     then: &mut impl FnMut(&[vk::WriteDescriptorSet<'_>]),
 ) {
@@ -118,7 +118,7 @@ fn structures(
 fn inline(
     set: vk::DescriptorSet,
     binding: &BindingPlan,
-    area: &Area,
+    area: &SetArea,
     then: &mut impl FnMut(&[vk::WriteDescriptorSet<'_>]),
 ) {
     let mut bytes = vk::WriteDescriptorSetInlineUniformBlock {

@@ -42,7 +42,7 @@ pub(super) use layout_getters;
 
 /// The use of the layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
+pub(super) enum LayoutPurpose {
     /// A set that is written while it is bound.
     UpdateAfterBind,
     /// Sets that are not written while they are bound.
@@ -53,11 +53,11 @@ pub(super) enum Purpose {
 
 /// The parameters of a heap's layouts: one layout for all sizes, or one layout for each size.
 #[derive(Debug)]
-pub(super) struct Arrays {
+pub(super) struct LayoutArrays {
     types: Box<[DescriptorKind]>,
     is_one: bool,
     stages: vk::ShaderStageFlags,
-    purpose: Purpose,
+    purpose: LayoutPurpose,
     /// The initial number of slots.
     slots: u32,
     max_slots: u32,
@@ -66,12 +66,12 @@ pub(super) struct Arrays {
     is_variable: bool,
 }
 
-impl Arrays {
+impl LayoutArrays {
     /// Validates the request, features and limits. Creates nothing.
     pub(super) fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
-        purpose: Purpose,
+        purpose: LayoutPurpose,
     ) -> Result<Self, CreateHeapError> {
         info.check()?;
         let types = info.actual_types();
@@ -91,12 +91,12 @@ impl Arrays {
         let max_slots = info.most();
         let is_variable = max_slots != info.slots
             && (is_one || types.len() == 1)
-            && purpose != Purpose::Classic
+            && purpose != LayoutPurpose::Classic
             && device.features().contains(DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT);
         let may_grow = is_variable || info.growth == HeapGrowth::ChangeLayout;
         let slots = if may_grow { info.slots } else { max_slots };
         let wanted = HeapShape { types, slots: max_slots, is_one };
-        limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
+        limits::check(device, &wanted, purpose == LayoutPurpose::UpdateAfterBind)?;
         let (types, transient, stages) = (types.into(), info.transient, info.stages);
         Ok(Self { types, is_one, stages, purpose, slots, max_slots, transient, is_variable })
     }
@@ -111,7 +111,7 @@ impl Arrays {
         self.is_variable
     }
 
-    pub(super) fn purpose(&self) -> Purpose {
+    pub(super) fn purpose(&self) -> LayoutPurpose {
         self.purpose
     }
 
@@ -169,7 +169,7 @@ impl HeapLayout {
     /// Creates a layout for this number of slots: the first, or one to grow to. Leaves nothing behind on failure.
     pub(super) fn create(
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         slots: u32,
     ) -> Result<Arc<Self>, CreateHeapError> {
         let slots = if arrays.is_variable { arrays.max_slots } else { slots };
@@ -182,7 +182,7 @@ impl HeapLayout {
     pub(super) fn next(
         self: &Arc<Self>,
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         slots: u32,
     ) -> Result<Arc<Self>, CreateHeapError> {
         if arrays.is_variable { Ok(self.clone()) } else { Self::create(device, arrays, slots) }
@@ -221,20 +221,20 @@ impl Drop for HeapLayout {
     }
 }
 
-fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: Purpose) -> DescriptorFeatures {
+fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: LayoutPurpose) -> DescriptorFeatures {
     let mut needed = DescriptorFeatures::empty();
     if is_one {
         needed |= DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE;
     }
     match purpose {
-        Purpose::UpdateAfterBind => {
+        LayoutPurpose::UpdateAfterBind => {
             needed |= DescriptorFeatures::PARTIALLY_BOUND | DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING;
             for &kind in types {
                 needed |= DescriptorFeatures::update_after_bind_of(kind).unwrap_or_default();
             }
         }
-        Purpose::Classic => {}
-        Purpose::Buffer => {
+        LayoutPurpose::Classic => {}
+        LayoutPurpose::Buffer => {
             needed |= DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::BUFFER_DEVICE_ADDRESS;
         }
     }
@@ -246,7 +246,7 @@ fn create_layout(
     device: &DescriptorDevice,
     wanted: &HeapShape<'_>,
     stages: vk::ShaderStageFlags,
-    purpose: Purpose,
+    purpose: LayoutPurpose,
     is_variable: bool,
 ) -> Result<SetLayout, CreateHeapError> {
     let kinds = if wanted.is_one { &[DescriptorKind::Mutable][..] } else { wanted.types };
@@ -260,13 +260,13 @@ fn create_layout(
         bindings.push(binding);
     }
     let set_flags = match purpose {
-        Purpose::UpdateAfterBind => vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
-        Purpose::Classic => vk::DescriptorSetLayoutCreateFlags::empty(),
-        Purpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
+        LayoutPurpose::UpdateAfterBind => vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+        LayoutPurpose::Classic => vk::DescriptorSetLayoutCreateFlags::empty(),
+        LayoutPurpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
     };
     let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(set_flags);
     let mut each = vk::DescriptorBindingFlags::empty();
-    if purpose == Purpose::UpdateAfterBind {
+    if purpose == LayoutPurpose::UpdateAfterBind {
         each |= vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
             | vk::DescriptorBindingFlags::PARTIALLY_BOUND
             | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
@@ -293,8 +293,8 @@ fn create_layout(
             return Err(CreateHeapError::Layout { descriptors });
         }
     }
-    // SAFETY: the binding numbers are distinct (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279). `Arrays::new`
-    // checked that the features are enabled for the flags
+    // SAFETY: the binding numbers are distinct (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279).
+    // `LayoutArrays::new` checked that the features are enabled for the flags
     // (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005 and those
     // after it) and for the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595). There is
     // one flag for each binding.

@@ -140,11 +140,11 @@ pub struct HeapPlace {
 #[must_use = "what it is made of lives until it is destroyed"]
 pub struct BindlessStore<A: AllocatorRef> {
     device: DescriptorDevice,
-    inner: Inner<A>,
+    inner: AnyHeapStore<A>,
 }
 
 #[derive(Debug)]
-enum Inner<A: AllocatorRef> {
+enum AnyHeapStore<A: AllocatorRef> {
     Buffer(Box<BufferStore<A>>),
     Set(Box<SetStore>),
     Classic(Box<ClassicStore>),
@@ -155,10 +155,10 @@ enum Inner<A: AllocatorRef> {
 macro_rules! each {
     ($inner:expr, $store:ident => $call:expr) => {
         match $inner {
-            Inner::Buffer($store) => $call,
-            Inner::Set($store) => $call,
-            Inner::Classic($store) => $call,
-            Inner::Native($store) => $call,
+            AnyHeapStore::Buffer($store) => $call,
+            AnyHeapStore::Set($store) => $call,
+            AnyHeapStore::Classic($store) => $call,
+            AnyHeapStore::Native($store) => $call,
         }
     };
 }
@@ -178,22 +178,22 @@ impl<A: AllocatorRef> BindlessStore<A> {
         let sets = match device.model() {
             BindingModel::Buffer => {
                 let store = BufferStore::new(device, allocator, heap)?;
-                return Ok(Self { device: device.clone(), inner: Inner::Buffer(Box::new(store)) });
+                return Ok(Self { device: device.clone(), inner: AnyHeapStore::Buffer(Box::new(store)) });
             }
             BindingModel::Heap => {
                 let store = NativeStore::new(device, allocator, heap)?;
-                return Ok(Self { device: device.clone(), inner: Inner::Native(Box::new(store)) });
+                return Ok(Self { device: device.clone(), inner: AnyHeapStore::Native(Box::new(store)) });
             }
             BindingModel::Auto | BindingModel::Sets => SetStore::new(device, heap),
         };
         let inner = match sets {
-            Ok(store) => Inner::Set(Box::new(store)),
+            Ok(store) => AnyHeapStore::Set(Box::new(store)),
             Err(CreateHeapError::Unsupported { missing })
                 if !missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) =>
             {
                 // SAFETY: the caller promises that the objects in the defaults outlive the store.
                 let store = unsafe { ClassicStore::new(device, heap, *frames, defaults) }?;
-                Inner::Classic(Box::new(store))
+                AnyHeapStore::Classic(Box::new(store))
             }
             Err(error) => return Err(error),
         };
@@ -203,23 +203,23 @@ impl<A: AllocatorRef> BindlessStore<A> {
     /// Returns the set that a frame binds. `None` for descriptor buffers and Vulkan's own heaps.
     fn set(&self, frame: u32) -> Option<vk::DescriptorSet> {
         match &self.inner {
-            Inner::Buffer(_) | Inner::Native(_) => None,
-            Inner::Set(store) => Some(store.set()),
-            Inner::Classic(store) => Some(store.set(frame)),
+            AnyHeapStore::Buffer(_) | AnyHeapStore::Native(_) => None,
+            AnyHeapStore::Set(store) => Some(store.set()),
+            AnyHeapStore::Classic(store) => Some(store.set(frame)),
         }
     }
 
     fn as_buffer(&self) -> Option<&BufferStore<A>> {
         match &self.inner {
-            Inner::Buffer(store) => Some(store),
-            Inner::Set(_) | Inner::Classic(_) | Inner::Native(_) => None,
+            AnyHeapStore::Buffer(store) => Some(store),
+            AnyHeapStore::Set(_) | AnyHeapStore::Classic(_) | AnyHeapStore::Native(_) => None,
         }
     }
 
     fn as_native(&self) -> Option<&NativeStore<A>> {
         match &self.inner {
-            Inner::Native(store) => Some(store),
-            Inner::Set(_) | Inner::Classic(_) | Inner::Buffer(_) => None,
+            AnyHeapStore::Native(store) => Some(store),
+            AnyHeapStore::Set(_) | AnyHeapStore::Classic(_) | AnyHeapStore::Buffer(_) => None,
         }
     }
 }
@@ -249,10 +249,10 @@ impl<A: AllocatorRef> BindlessHeap<A> {
     #[must_use]
     pub fn kind(&self) -> BindlessKind {
         match &self.store().inner {
-            Inner::Buffer(_) => BindlessKind::Buffer,
-            Inner::Set(_) => BindlessKind::Set,
-            Inner::Classic(_) => BindlessKind::Classic,
-            Inner::Native(_) => BindlessKind::Native,
+            AnyHeapStore::Buffer(_) => BindlessKind::Buffer,
+            AnyHeapStore::Set(_) => BindlessKind::Set,
+            AnyHeapStore::Classic(_) => BindlessKind::Classic,
+            AnyHeapStore::Native(_) => BindlessKind::Native,
         }
     }
 
@@ -268,10 +268,10 @@ impl<A: AllocatorRef> BindlessHeap<A> {
     #[must_use]
     pub fn set_layout(&self) -> Option<SetLayout> {
         match &self.store().inner {
-            Inner::Buffer(store) => Some(store.set_layout()),
-            Inner::Set(store) => Some(store.set_layout()),
-            Inner::Classic(store) => Some(store.set_layout()),
-            Inner::Native(_) => None,
+            AnyHeapStore::Buffer(store) => Some(store.set_layout()),
+            AnyHeapStore::Set(store) => Some(store.set_layout()),
+            AnyHeapStore::Classic(store) => Some(store.set_layout()),
+            AnyHeapStore::Native(_) => None,
         }
     }
 
@@ -318,9 +318,9 @@ impl<A: AllocatorRef> BindlessHeap<A> {
     /// 2. The objects in the slots' descriptors are live.
     pub unsafe fn flush(&self, frame: u32) -> u32 {
         match &self.store().inner {
-            Inner::Buffer(_) | Inner::Set(_) | Inner::Native(_) => 0,
+            AnyHeapStore::Buffer(_) | AnyHeapStore::Set(_) | AnyHeapStore::Native(_) => 0,
             // SAFETY: clauses 1 and 2 are those of `update`.
-            Inner::Classic(store) => unsafe { store.update(frame) },
+            AnyHeapStore::Classic(store) => unsafe { store.update(frame) },
         }
     }
 

@@ -11,9 +11,9 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
-use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
+use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
-use super::current::Current;
+use super::current::CurrentParts;
 use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::slot::{HeapSlot, HostSlot};
@@ -72,18 +72,18 @@ use sublet_engines::cast::{host_size, widen};
 pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
-    arrays: Arrays,
+    arrays: LayoutArrays,
     name: Box<str>,
     /// The caller that created the store: its buffers are attributed to it.
     caller: &'static Location<'static>,
-    current: Current<LaidBuffer>,
+    current: CurrentParts<LaidBuffer>,
 }
 
 /// A buffer and the positions of its layout's arrays.
 #[derive(Debug)]
 struct LaidBuffer {
     layout: Arc<HeapLayout>,
-    plan: Plan,
+    plan: SetBytesPlan,
     buffer: MappedBuffer,
 }
 
@@ -109,15 +109,19 @@ impl ArrayBytes {
 
 /// The positions of a set's arrays, the validated size of the set, and the usages of its buffer.
 #[derive(Debug)]
-struct Plan {
+struct SetBytesPlan {
     places: Box<[ArrayBytes]>,
     size: u64,
     usage: vk::BufferUsageFlags,
 }
 
-impl Plan {
+impl SetBytesPlan {
     /// Queries the positions of the arrays from the device, and rejects implausible values.
-    fn new(device: &DescriptorDevice, arrays: &Arrays, layout: &HeapLayout) -> Result<Self, CreateHeapError> {
+    fn new(
+        device: &DescriptorDevice,
+        arrays: &LayoutArrays,
+        layout: &HeapLayout,
+    ) -> Result<Self, CreateHeapError> {
         let driver = device.driver();
         let sizes = DescriptorSizes::of(device);
         let handle = layout.of_sets().handle();
@@ -149,7 +153,7 @@ impl Plan {
     }
 
     /// Returns the size of a set with this number of slots, which is at most that of its layout.
-    fn bytes_of(&self, arrays: &Arrays, slots: u32) -> u64 {
+    fn bytes_of(&self, arrays: &LayoutArrays, slots: u32) -> u64 {
         if !arrays.is_variable() {
             return self.size;
         }
@@ -170,7 +174,7 @@ impl Plan {
 /// Returns the usages of a buffer for a set of this size, if the device allows it.
 fn usage_of(
     device: &DescriptorDevice,
-    arrays: &Arrays,
+    arrays: &LayoutArrays,
     size: u64,
 ) -> Result<vk::BufferUsageFlags, CreateHeapError> {
     let properties = &device.driver().facts.buffer;
@@ -218,7 +222,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         }
         let properties = &device.driver().facts.buffer;
         let has_combined = info.actual_types().contains(&DescriptorKind::CombinedImageSampler);
-        let arrays = Arrays::new(device, info, Purpose::Buffer)?;
+        let arrays = LayoutArrays::new(device, info, LayoutPurpose::Buffer)?;
         let is_split = properties.combined_image_sampler_descriptor_single_array == vk::FALSE;
         if has_combined && is_split {
             return Err(CreateHeapError::SplitArrays);
@@ -226,7 +230,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         let source = (info.name, Location::caller());
         let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
         let laid = Self::make(device, &allocator, &arrays, layout, source, arrays.slots())?;
-        let current = Current::new(laid, arrays.slots(), arrays.max_slots());
+        let current = CurrentParts::new(laid, arrays.slots(), arrays.max_slots());
         Ok(Self {
             allocator,
             device: device.clone(),
@@ -242,13 +246,13 @@ impl<A: AllocatorRef> BufferStore<A> {
     fn make(
         device: &DescriptorDevice,
         allocator: &A,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         layout: Arc<HeapLayout>,
         (name, caller): (&str, &'static Location<'static>),
         slots: u32,
     ) -> Result<LaidBuffer, CreateHeapError> {
         let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment.max(1);
-        let made = Plan::new(device, arrays, &layout).and_then(|plan| {
+        let made = SetBytesPlan::new(device, arrays, &layout).and_then(|plan| {
             let bytes = plan.bytes_of(arrays, slots).max(1);
             let wish = BufferWish { bytes, alignment, usage: plan.usage, name, caller };
             // SAFETY: `new` checked the owner of the allocator; the size is not zero, and the features of the usages
@@ -353,8 +357,8 @@ impl LaidBuffer {
     #[inline]
     unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
         debug_assert!(bytes.len() <= place.stride);
-        // SAFETY: `Plan::new` checked that the arrays are inside the set; the caller promises that nobody else writes
-        // the slot.
+        // SAFETY: `SetBytesPlan::new` checked that the arrays are inside the set; the caller promises that nobody else
+        // writes the slot.
         unsafe { self.buffer.put(place.at(index), bytes) };
     }
 

@@ -13,9 +13,9 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
+use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
-use super::current::Current;
+use super::current::CurrentParts;
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
@@ -77,12 +77,12 @@ use sublet_engines::cast::{index, narrow};
 #[must_use = "the sets live until they are destroyed"]
 pub struct ClassicStore {
     device: DescriptorDevice,
-    arrays: Arrays,
+    arrays: LayoutArrays,
     name: Box<str>,
     copies: u32,
     /// Indexed by binding.
     defaults: Box<[Descriptor]>,
-    current: Current<Copies>,
+    current: CurrentParts<Copies>,
     /// The writes of one update. Locked during the driver call, unlike the content.
     writes: Mutex<WriteBatch>,
 }
@@ -91,7 +91,7 @@ pub struct ClassicStore {
 #[derive(Debug)]
 struct Copies {
     sets: HeapSets,
-    content: Mutex<Content>,
+    content: Mutex<CopyContent>,
 }
 
 /// A slot of one of the arrays.
@@ -105,7 +105,7 @@ struct ArraySlot {
 ///
 /// Invariant: a slot is in a copy's list exactly once if it has the copy's bit, and otherwise not at all.
 #[derive(Debug)]
-struct Content {
+struct CopyContent {
     slots: u32,
     /// Indexed by binding.
     defaults: Box<[Descriptor]>,
@@ -125,7 +125,7 @@ fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, T
     Ok(all)
 }
 
-impl Content {
+impl CopyContent {
     /// Creates a content in which all slots hold their defaults. No copy is up to date.
     fn new(slots: u32, defaults: &[Descriptor], copies: u32) -> Result<Self, TryReserveError> {
         let count = index(slots).saturating_mul(defaults.len());
@@ -216,10 +216,10 @@ impl ClassicStore {
             return Err(CreateHeapError::Unsupported { missing });
         }
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
-        let arrays = Arrays::new(device, &info, Purpose::Classic)?;
+        let arrays = LayoutArrays::new(device, &info, LayoutPurpose::Classic)?;
         let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
         let all = Self::make(device, &arrays, layout, info.name, (copies, &defaults), arrays.slots())?;
-        let current = Current::new(all, arrays.slots(), arrays.max_slots());
+        let current = CurrentParts::new(all, arrays.slots(), arrays.max_slots());
         let (device, name, writes) = (device.clone(), info.name.into(), Mutex::default());
         Ok(Self { device, arrays, name, copies, defaults: defaults.into(), current, writes })
     }
@@ -228,14 +228,14 @@ impl ClassicStore {
     /// including the layout.
     fn make(
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         layout: Arc<HeapLayout>,
         name: &str,
         (copies, defaults): (u32, &[Descriptor]),
         slots: u32,
     ) -> Result<Copies, CreateHeapError> {
         // The limits were checked before, so they bound the host memory.
-        let Ok(content) = Content::new(slots, defaults, copies) else {
+        let Ok(content) = CopyContent::new(slots, defaults, copies) else {
             // SAFETY: the layout belongs to this device, and nothing was created from it.
             unsafe { layout.release(device) };
             return Err(CreateHeapError::HostMemory { slots, types: defaults.len(), copies });

@@ -9,7 +9,7 @@ use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// The parts of a store and their number of slots. `Growing` also keeps older parts that frames in flight may still
 /// use. A store that never grows needs no lock.
-pub(super) enum Current<P> {
+pub(super) enum CurrentParts<P> {
     Fixed(P, u32),
     Growing(Box<Growing<P>>),
 }
@@ -28,7 +28,7 @@ struct Outgrown<P> {
     waiting: Retire<P>,
 }
 
-impl<P> Current<P> {
+impl<P> CurrentParts<P> {
     pub(super) fn new(parts: P, slots: u32, max_slots: u32) -> Self {
         if slots == max_slots {
             return Self::Fixed(parts, slots);
@@ -116,10 +116,10 @@ impl<P> Current<P> {
     }
 }
 
-impl<P: fmt::Debug> fmt::Debug for Current<P> {
+impl<P: fmt::Debug> fmt::Debug for CurrentParts<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.with(|parts, slots| {
-            f.debug_struct("Current").field("parts", parts).field("slots", &slots).finish()
+            f.debug_struct("CurrentParts").field("parts", parts).field("slots", &slots).finish()
         })
     }
 }

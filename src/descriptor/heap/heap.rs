@@ -12,7 +12,7 @@ use super::error::{HeapError, HeapWriteError, RangeError};
 use super::host::{HostHeap, Staged};
 use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::slot::HeapSlot;
-use super::slots::Slots;
+use super::slots::HeapSlots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::sync::{CoreMutex, Mutex};
@@ -119,7 +119,7 @@ pub(super) fn next_id() -> u32 {
 #[doc(alias = "ID3D12DescriptorHeap")]
 #[doc(alias = "DescriptorTable")]
 pub struct DescriptorHeap<S> {
-    slots: CoreMutex<Slots>,
+    slots: CoreMutex<HeapSlots>,
     /// Held by the thread that grows the store.
     growing: Mutex<()>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
@@ -133,7 +133,7 @@ impl<S: HeapStore> DescriptorHeap<S> {
         // Read once: a custom store may return different values the next time.
         let all = store.slots();
         let transient = store.transient().min(all);
-        let slots = Slots::new(next_id(), all - transient, transient, store.max_slots());
+        let slots = HeapSlots::new(next_id(), all - transient, transient, store.max_slots());
         let (growing, dropped) = (Mutex::new(()), CoreMutex::new(Vec::new()));
         Self { slots: CoreMutex::new(slots), growing, dropped, store }
     }

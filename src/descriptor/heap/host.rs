@@ -94,14 +94,14 @@ pub struct HostHeap {
     vector: BlockVector<Shelves, Buddy>,
     max_slots: u32,
     /// Keyed by first slot.
-    ranges: HashMap<u32, Live>,
+    ranges: HashMap<u32, LiveRange>,
     generation: u32,
     peak: u32,
 }
 
 /// A live range.
 #[derive(Debug)]
-struct Live {
+struct LiveRange {
     generation: u32,
     granted: Granted<Span, u32>,
 }
@@ -112,12 +112,12 @@ struct Shelves {
     growth: Growth,
     /// Allocates the slot numbers of blocks, from one region with the maximum number of slots.
     names: Mutex<Buddy>,
-    format: Format,
+    format: SlotFormat,
 }
 
 /// The content format of a slot.
 #[derive(Debug)]
-enum Format {
+enum SlotFormat {
     Descriptors,
     Bytes { sizes: DescriptorSizes, stride: usize },
 }
@@ -127,13 +127,13 @@ enum Format {
 struct Shelf {
     name: Key,
     first: u32,
-    content: Content,
+    content: HostContent,
 }
 
 /// Indexed by slot of the block, up to the highest slot that was ever allocated: unused slots of a block of 2^31 take
 /// no memory.
 #[derive(Debug)]
-enum Content {
+enum HostContent {
     Descriptors(Vec<Option<Descriptor>>),
     Bytes { stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
 }
@@ -159,8 +159,10 @@ impl Backing<Buddy> for Shelves {
         let named = self.names.lock().allocate(&Request::new(slots, Alignment::ONE));
         let (name, span) = named.map_err(|_| Short::Names)?;
         let content = match &self.format {
-            Format::Descriptors => Content::Descriptors(Vec::new()),
-            &Format::Bytes { stride, .. } => Content::Bytes { stride, kinds: Vec::new(), bytes: Vec::new() },
+            SlotFormat::Descriptors => HostContent::Descriptors(Vec::new()),
+            &SlotFormat::Bytes { stride, .. } => {
+                HostContent::Bytes { stride, kinds: Vec::new(), bytes: Vec::new() }
+            }
         };
         Ok(Shelf { name, first: narrow_slots(span.offset), content })
     }
@@ -191,7 +193,7 @@ fn slots_of(span: &Span) -> Range<u32> {
     narrow_slots(span.offset)..narrow_slots(span.offset + span.size)
 }
 
-impl Content {
+impl HostContent {
     /// Clears these slots. Returns `None` if the host has no memory for them.
     fn clear(&mut self, slots: Range<u32>) -> Option<()> {
         let (first, end) = (index(slots.start), index(slots.end));
@@ -271,9 +273,9 @@ impl HostHeap {
             // A write of a type without a size is rejected.
             let stride = types.iter().filter_map(|&kind| sizes.get(kind)).max().unwrap_or(1);
             let stride = host_size(stride).unwrap_or(MAX_DESCRIPTOR_BYTES);
-            Format::Bytes { sizes, stride }
+            SlotFormat::Bytes { sizes, stride }
         } else {
-            Format::Descriptors
+            SlotFormat::Descriptors
         };
         let mut names = Buddy::new(max_slots.into(), block.into());
         let named = names.add_region(&max_slots.into());
@@ -318,7 +320,7 @@ impl HostHeap {
         let (first, generation) = (granted.item, self.generation);
         // Adding 2 keeps it odd.
         self.generation = generation.wrapping_add(2);
-        self.ranges.insert(first, Live { generation, granted });
+        self.ranges.insert(first, LiveRange { generation, granted });
         self.peak = self.peak.max(self.statistics().live);
         Ok(DescriptorRange(DescriptorRangeId { first, count, generation, heap: self.id }))
     }
@@ -377,25 +379,25 @@ impl HostHeap {
             if !self.types.contains(&kind) {
                 return Err(HeapWriteError::Kind { kind });
             }
-            if let Format::Bytes { sizes, .. } = &self.vector.backing().format {
+            if let SlotFormat::Bytes { sizes, .. } = &self.vector.backing().format {
                 sizes.get(kind).ok_or(HeapWriteError::Kind { kind })?;
                 descriptor.with_get_info(|_| ())?;
             }
         }
         let sizes = match &self.vector.backing().format {
-            Format::Descriptors => None,
-            Format::Bytes { sizes, .. } => Some(*sizes),
+            SlotFormat::Descriptors => None,
+            SlotFormat::Bytes { sizes, .. } => Some(*sizes),
         };
         let found = self.vector.block_mut(key);
         let (shelf, span) = found.map_err(|_| RangeError::StaleHandle { range })?;
         let first = index(narrow_slots(span.offset) + slot);
         match (&mut shelf.content, sizes) {
-            (Content::Descriptors(all), _) => {
+            (HostContent::Descriptors(all), _) => {
                 for (place, &descriptor) in all[first..].iter_mut().zip(descriptors) {
                     *place = Some(descriptor);
                 }
             }
-            (Content::Bytes { stride, kinds, bytes }, sizes) => {
+            (HostContent::Bytes { stride, kinds, bytes }, sizes) => {
                 let driver = self.device.driver();
                 for (at, descriptor) in (first..).zip(descriptors) {
                     let kind = descriptor.kind();
@@ -424,12 +426,12 @@ impl HostHeap {
         let (shelf, _) = found.map_err(|_| RangeError::StaleHandle { range })?;
         let slots = index(slots.start - shelf.first)..index(slots.end - shelf.first);
         Ok(match (&shelf.content, &self.vector.backing().format) {
-            (Content::Bytes { kinds, bytes, .. }, &Format::Bytes { ref sizes, stride }) => {
+            (HostContent::Bytes { kinds, bytes, .. }, &SlotFormat::Bytes { ref sizes, stride }) => {
                 let bytes = &bytes[slots.start * stride..slots.end * stride];
                 Staged::Bytes(StagedBytes { sizes, stride, kinds: &kinds[slots], bytes })
             }
-            (Content::Descriptors(descriptors), _) => Staged::Descriptors(&descriptors[slots]),
-            (Content::Bytes { .. }, Format::Descriptors) => Staged::Descriptors(&[]),
+            (HostContent::Descriptors(descriptors), _) => Staged::Descriptors(&descriptors[slots]),
+            (HostContent::Bytes { .. }, SlotFormat::Descriptors) => Staged::Descriptors(&[]),
         })
     }
 
@@ -441,7 +443,7 @@ impl HostHeap {
         if range.heap != self.id {
             return Err(ForeignDescriptorRange { range });
         }
-        if let Some(Live { granted, .. }) = self.ranges.remove(&range.first) {
+        if let Some(LiveRange { granted, .. }) = self.ranges.remove(&range.first) {
             let freed = self.vector.free(granted);
             debug_assert!(freed.is_ok(), "what is alive was granted");
         }
@@ -457,8 +459,8 @@ impl HostHeap {
     #[must_use]
     pub fn stride(&self) -> Option<u64> {
         match &self.vector.backing().format {
-            Format::Descriptors => None,
-            Format::Bytes { stride, .. } => Some(widen(*stride)),
+            SlotFormat::Descriptors => None,
+            SlotFormat::Bytes { stride, .. } => Some(widen(*stride)),
         }
     }
 

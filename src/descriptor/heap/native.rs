@@ -15,7 +15,7 @@ use super::super::features::DescriptorFeatures;
 use super::super::sizes::MAX_DESCRIPTOR_BYTES;
 use super::super::source::DescriptorSource;
 use super::create_info::{CreateHeapError, HeapCreateInfo, HeapKind};
-use super::current::Current;
+use super::current::CurrentParts;
 use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::mapping::BindingMapping;
@@ -77,18 +77,18 @@ use sublet_vk::descriptor_heap as ffi;
 pub struct NativeStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
-    shape: Shape,
+    shape: NativeHeapLayout,
     types: Box<[DescriptorKind]>,
     name: Box<str>,
     /// The caller that created the store: its buffers are attributed to it.
     caller: &'static Location<'static>,
-    current: Current<MappedBuffer>,
+    current: CurrentParts<MappedBuffer>,
 }
 
 /// The layout of a heap's bytes. Slots come first, so that index and offset are proportional; the reserved range
 /// follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shape {
+struct NativeHeapLayout {
     kind: HeapKind,
     max_slots: u32,
     transient: u32,
@@ -111,7 +111,7 @@ enum Prepared<'a> {
 /// The number of descriptors in one driver call.
 const BATCH: usize = 8;
 
-impl Shape {
+impl NativeHeapLayout {
     /// Reads the requirements of such a heap from the device, and rejects implausible values.
     fn new(
         device: &DescriptorDevice,
@@ -239,9 +239,9 @@ impl<A: AllocatorRef> NativeStore<A> {
         if !device.driver().is_of(allocator.allocator().device()) {
             return Err(CreateHeapError::ForeignAllocator);
         }
-        let shape = Shape::new(device, info, embedded)?;
+        let shape = NativeHeapLayout::new(device, info, embedded)?;
         let buffer = Self::make_buffer(device, &allocator, &shape, (info.name, caller), info.slots)?;
-        let current = Current::new(buffer, info.slots, shape.max_slots);
+        let current = CurrentParts::new(buffer, info.slots, shape.max_slots);
         let (device, types, name) = (device.clone(), info.actual_types().into(), info.name.into());
         Ok(Self { allocator, device, shape, types, name, caller, current })
     }
@@ -249,7 +249,7 @@ impl<A: AllocatorRef> NativeStore<A> {
     fn make_buffer(
         device: &DescriptorDevice,
         allocator: &A,
-        shape: &Shape,
+        shape: &NativeHeapLayout,
         (name, caller): (&str, &'static Location<'static>),
         slots: u32,
     ) -> Result<MappedBuffer, CreateHeapError> {

@@ -10,7 +10,7 @@ use super::range::{DescriptorRange, DescriptorRangeId};
 use super::store::HeapStore;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedHeapRef {}
 }
 
 /// A reference to the heap of an [`OwnedRange`]: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
@@ -21,7 +21,7 @@ mod sealed {
 ///     textures: OwnedRange<H>,
 /// }
 /// ```
-pub trait HeapRef: sealed::Sealed {
+pub trait HeapRef: sealed::SealedHeapRef {
     #[doc(hidden)]
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError>;
 
@@ -29,7 +29,7 @@ pub trait HeapRef: sealed::Sealed {
     fn drop_range(&self, range: DescriptorRange);
 }
 
-impl<S: HeapStore> sealed::Sealed for &DescriptorHeap<S> {}
+impl<S: HeapStore> sealed::SealedHeapRef for &DescriptorHeap<S> {}
 impl<S: HeapStore> HeapRef for &DescriptorHeap<S> {
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         self.allocate(count)
@@ -40,7 +40,7 @@ impl<S: HeapStore> HeapRef for &DescriptorHeap<S> {
     }
 }
 
-impl<S: HeapStore> sealed::Sealed for Arc<DescriptorHeap<S>> {}
+impl<S: HeapStore> sealed::SealedHeapRef for Arc<DescriptorHeap<S>> {}
 impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         self.allocate(count)

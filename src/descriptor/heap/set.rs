@@ -10,9 +10,9 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
+use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
-use super::current::Current;
+use super::current::CurrentParts;
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
@@ -74,10 +74,10 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 #[must_use = "the set lives until it is destroyed"]
 pub struct SetStore {
     device: DescriptorDevice,
-    arrays: Arrays,
+    arrays: LayoutArrays,
     name: Box<str>,
     /// One set.
-    current: Current<HeapSets>,
+    current: CurrentParts<HeapSets>,
 }
 
 impl SetStore {
@@ -86,16 +86,16 @@ impl SetStore {
     /// # Errors
     /// [`CreateHeapError`]: missing features, limits, or a driver error. Nothing is left behind.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
-        let arrays = Arrays::new(device, info, Purpose::UpdateAfterBind)?;
+        let arrays = LayoutArrays::new(device, info, LayoutPurpose::UpdateAfterBind)?;
         let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
         let sets = Self::make_set(device, &arrays, layout, info.name, arrays.slots())?;
-        let current = Current::new(sets, arrays.slots(), arrays.max_slots());
+        let current = CurrentParts::new(sets, arrays.slots(), arrays.max_slots());
         Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
     }
 
     fn make_set(
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         layout: Arc<HeapLayout>,
         name: &str,
         slots: u32,

@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::super::device::DescriptorDevice;
 use super::super::pool::{DescriptorPool, DescriptorPoolInfo};
-use super::arrays::{Arrays, HeapLayout, Purpose};
+use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose};
 use super::create_info::CreateHeapError;
 
 /// Sets of one layout in their own pool. Dropping the value leaks them, and `HeapLayout` warns about it.
@@ -24,7 +24,7 @@ impl HeapSets {
     /// behind; the layout is destroyed if it has no other owner.
     pub(super) fn create(
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         layout: Arc<HeapLayout>,
         name: &str,
         copies: u32,
@@ -42,7 +42,7 @@ impl HeapSets {
 
     fn allocate(
         device: &DescriptorDevice,
-        arrays: &Arrays,
+        arrays: &LayoutArrays,
         layout: &HeapLayout,
         name: &str,
         copies: u32,
@@ -50,8 +50,8 @@ impl HeapSets {
     ) -> Result<(DescriptorPool, Box<[vk::DescriptorSet]>), CreateHeapError> {
         let mutable_types = if arrays.is_one() { arrays.vk_types() } else { Vec::new() };
         let flags = match arrays.purpose() {
-            Purpose::UpdateAfterBind => vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
-            Purpose::Classic | Purpose::Buffer => vk::DescriptorPoolCreateFlags::empty(),
+            LayoutPurpose::UpdateAfterBind => vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
+            LayoutPurpose::Classic | LayoutPurpose::Buffer => vk::DescriptorPoolCreateFlags::empty(),
         };
         let pool_info = DescriptorPoolInfo {
             max_sets: copies,

@@ -28,7 +28,7 @@ use sublet_engines::cast::{index, narrow};
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum SetState {
     /// No set.
     Vacant,
     /// The program owns it.
@@ -40,14 +40,14 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct SetEntry {
     set: vk::DescriptorSet,
     generation: u32,
     pool: u32,
     group: u32,
     /// The next vacant slot, or the next ready set of the same group and pool.
     next: u32,
-    state: State,
+    state: SetState,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl<P> PoolEntry<P> {
 
 /// The sets of one layout.
 #[derive(Debug)]
-struct Group {
+struct LayoutGroup {
     layout: u64,
     handle: vk::DescriptorSetLayout,
     /// The number of live, retired and ready sets.
@@ -120,13 +120,13 @@ pub(super) struct LayoutKey {
 
 /// See the module's documentation. `S` is the type of the common properties of the sets, `P` the type of a pool.
 #[derive(Debug)]
-pub(super) struct Books<S, P> {
+pub(super) struct SetBooks<S, P> {
     /// `None` while the bucket is unused.
     pub(super) shape: Option<S>,
-    slots: Vec<Slot>,
+    slots: Vec<SetEntry>,
     vacant: u32,
     pools: Vec<Option<PoolEntry<P>>>,
-    groups: Vec<Option<Group>>,
+    groups: Vec<Option<LayoutGroup>>,
     /// Pairs of layout and group index, sorted by layout.
     by_layout: Vec<(u64, u32)>,
     with_room: PoolMask,
@@ -137,7 +137,7 @@ pub(super) struct Books<S, P> {
     free: u64,
 }
 
-impl<S, P> Default for Books<S, P> {
+impl<S, P> Default for SetBooks<S, P> {
     fn default() -> Self {
         Self {
             shape: None,
@@ -155,7 +155,7 @@ impl<S, P> Default for Books<S, P> {
     }
 }
 
-impl<S, P> Books<S, P> {
+impl<S, P> SetBooks<S, P> {
     /// The number of live and retired sets.
     pub(super) fn live(&self) -> u32 {
         self.live
@@ -330,7 +330,7 @@ impl<S, P> Books<S, P> {
     /// Vacates a slot, with a generation that the slot has never used.
     fn vacate(&mut self, slot: u32) {
         let vacant = &mut self.slots[index(slot)];
-        vacant.state = State::Vacant;
+        vacant.state = SetState::Vacant;
         vacant.set = vk::DescriptorSet::null();
         // B6: a slot without further generations is not reused.
         if vacant.generation != u32::MAX {
@@ -362,7 +362,7 @@ impl<S, P> Books<S, P> {
     pub(super) fn take_ready(&mut self, wanted: LayoutKey, at: u32) -> Option<u32> {
         let group = self.group_of(wanted.layout)?;
         let slot = self.pop_ready(group, at)?;
-        self.slots[index(slot)].state = State::Live;
+        self.slots[index(slot)].state = SetState::Live;
         self.count(at, |pool| {
             pool.ready -= 1;
             pool.live += 1;
@@ -375,8 +375,14 @@ impl<S, P> Books<S, P> {
     /// Adds a live set that the driver allocated from the pool.
     pub(super) fn add_live(&mut self, wanted: LayoutKey, at: u32, set: vk::DescriptorSet) -> u32 {
         let group = self.join_group(wanted);
-        let slot =
-            self.new_slot(Slot { set, generation: 0, pool: at, group, next: NONE, state: State::Live });
+        let slot = self.new_slot(SetEntry {
+            set,
+            generation: 0,
+            pool: at,
+            group,
+            next: NONE,
+            state: SetState::Live,
+        });
         self.count(at, |pool| {
             pool.room -= 1;
             pool.live += 1;
@@ -387,7 +393,7 @@ impl<S, P> Books<S, P> {
     }
 
     /// Returns a vacant slot with its current generation, or a new one.
-    fn new_slot(&mut self, slot: Slot) -> u32 {
+    fn new_slot(&mut self, slot: SetEntry) -> u32 {
         let at = self.vacant;
         if at == NONE {
             self.slots.push(slot);
@@ -395,7 +401,7 @@ impl<S, P> Books<S, P> {
         }
         let vacant = &mut self.slots[index(at)];
         self.vacant = vacant.next;
-        *vacant = Slot { generation: vacant.generation, ..slot };
+        *vacant = SetEntry { generation: vacant.generation, ..slot };
         at
     }
 
@@ -410,7 +416,8 @@ impl<S, P> Books<S, P> {
             }
             Err(place) => {
                 let LayoutKey { layout, handle } = wanted;
-                let group = Group { layout, handle, sets: 1, heads: Vec::new(), mask: PoolMask::default() };
+                let group =
+                    LayoutGroup { layout, handle, sets: 1, heads: Vec::new(), mask: PoolMask::default() };
                 let at = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
                 if at == self.groups.len() {
                     self.groups.push(None);
@@ -433,13 +440,13 @@ impl<S, P> Books<S, P> {
     #[inline]
     pub(super) fn live_set(&self, slot: u32, generation: u32) -> Option<vk::DescriptorSet> {
         let slot = self.slots.get(index(slot))?;
-        (slot.state == State::Live && slot.generation == generation).then_some(slot.set)
+        (slot.state == SetState::Live && slot.generation == generation).then_some(slot.set)
     }
 
     /// Retires a live set and ends its generation. Returns the slot in which it waits.
     pub(super) fn retire(&mut self, slot: u32) -> u32 {
         let at = self.end_generation(slot);
-        self.slots[index(at)].state = State::Retired;
+        self.slots[index(at)].state = SetState::Retired;
         at
     }
 
@@ -453,7 +460,7 @@ impl<S, P> Books<S, P> {
             return at;
         }
         slot.generation = u32::MAX;
-        let moved = Slot { generation: 0, ..*slot };
+        let moved = SetEntry { generation: 0, ..*slot };
         self.vacate(at);
         self.new_slot(moved)
     }
@@ -461,8 +468,9 @@ impl<S, P> Books<S, P> {
     /// Releases a live or retired set. Returns its pool.
     #[inline]
     pub(super) fn release(&mut self, slot: u32) -> u32 {
-        let at = if self.slots[index(slot)].state == State::Live { self.end_generation(slot) } else { slot };
-        let Slot { pool: place, group, .. } = self.slots[index(at)];
+        let at =
+            if self.slots[index(slot)].state == SetState::Live { self.end_generation(slot) } else { slot };
+        let SetEntry { pool: place, group, .. } = self.slots[index(at)];
         self.live -= 1;
         let was_sealed = self.count(place, |pool| {
             pool.live -= 1;
@@ -491,7 +499,7 @@ impl<S, P> Books<S, P> {
         }
         let head = &mut group.heads[index(pool)];
         let slot = &mut self.slots[index(at)];
-        slot.state = State::Ready;
+        slot.state = SetState::Ready;
         slot.next = *head;
         *head = at;
         group.mask.insert(pool);
@@ -506,7 +514,7 @@ impl<S, P> Books<S, P> {
 
     /// Records that the set from [`Self::evictable`] was freed.
     pub(super) fn evict(&mut self, slot: u32) {
-        let Slot { pool: at, group, .. } = self.slots[index(slot)];
+        let SetEntry { pool: at, group, .. } = self.slots[index(slot)];
         let popped = self.pop_ready(group, at);
         debug_assert_eq!(popped, Some(slot), "B3: the first of its chain");
         self.vacate(slot);
@@ -535,7 +543,7 @@ impl<S, P> Books<S, P> {
                 narrow(slots.count())
             };
             if let Some(Some(group)) = self.groups.get(index(at)) {
-                held.push((group.handle, of(State::Live), of(State::Retired)));
+                held.push((group.handle, of(SetState::Live), of(SetState::Retired)));
             }
         }
         held.retain(|&(_, live, retired)| live + retired != 0);
@@ -544,7 +552,7 @@ impl<S, P> Books<S, P> {
 
     /// Returns the number of retired sets. O(sets).
     pub(super) fn retired(&self) -> u64 {
-        sublet_engines::cast::widen(self.slots.iter().filter(|slot| slot.state == State::Retired).count())
+        sublet_engines::cast::widen(self.slots.iter().filter(|slot| slot.state == SetState::Retired).count())
     }
 
     /// Asserts all invariants. O(sets).
@@ -560,13 +568,13 @@ impl<S, P> Books<S, P> {
                 assert_eq!(in_masks, [false; 3], "B4: no pool {at}");
                 continue;
             };
-            let count = |states: &[State]| {
+            let count = |states: &[SetState]| {
                 let slots = self.slots.iter().filter(|slot| slot.pool == at && states.contains(&slot.state));
                 narrow(slots.count())
             };
             assert_eq!(pool.room + pool.live + pool.ready + pool.lost, pool.capacity, "B1: pool {at}");
-            assert_eq!(pool.live, count(&[State::Live, State::Retired]), "B2: pool {at}");
-            assert_eq!(pool.ready, count(&[State::Ready]), "B2: pool {at}");
+            assert_eq!(pool.live, count(&[SetState::Live, SetState::Retired]), "B2: pool {at}");
+            assert_eq!(pool.ready, count(&[SetState::Ready]), "B2: pool {at}");
             let should = [!pool.sealed && pool.room != 0, pool.ready != 0, !pool.sealed && pool.live == 0];
             assert_eq!(in_masks, should, "B4: pool {at}");
             assert!(!pool.sealed || pool.ready == 0, "B5: pool {at}");
@@ -584,7 +592,7 @@ impl<S, P> Books<S, P> {
         for &(layout, at) in &self.by_layout {
             let Some(Some(group)) = self.groups.get(index(at)) else { panic!("B2: no group {at}") };
             assert_eq!(group.layout, layout, "B2: group {at}");
-            let own = |slot: &&Slot| slot.group == at && slot.state != State::Vacant;
+            let own = |slot: &&SetEntry| slot.group == at && slot.state != SetState::Vacant;
             assert_eq!(group.sets, narrow(self.slots.iter().filter(own).count()), "B2: group {at}");
             assert_ne!(group.sets, 0, "B5: group {at}");
             for (pool, &head) in (0..).zip(&group.heads) {
@@ -593,7 +601,7 @@ impl<S, P> Books<S, P> {
                 while next != NONE {
                     see(next);
                     let slot = &self.slots[index(next)];
-                    assert_eq!((slot.state, slot.pool, slot.group), (State::Ready, pool, at), "B3");
+                    assert_eq!((slot.state, slot.pool, slot.group), (SetState::Ready, pool, at), "B3");
                     next = slot.next;
                 }
             }
@@ -602,12 +610,12 @@ impl<S, P> Books<S, P> {
         while next != NONE {
             see(next);
             let slot = &self.slots[index(next)];
-            assert!(slot.state == State::Vacant && slot.generation != u32::MAX, "B6: slot {next}");
+            assert!(slot.state == SetState::Vacant && slot.generation != u32::MAX, "B6: slot {next}");
             next = slot.next;
         }
         for (slot, seen) in self.slots.iter().zip(&seen) {
-            let chained =
-                slot.state == State::Ready || (slot.state == State::Vacant && slot.generation != u32::MAX);
+            let chained = slot.state == SetState::Ready
+                || (slot.state == SetState::Vacant && slot.generation != u32::MAX);
             assert_eq!(*seen, chained, "B3: {slot:?}");
         }
     }

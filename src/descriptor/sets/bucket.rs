@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ash::vk;
 
-use super::books::{Books, LayoutKey};
+use super::books::{LayoutKey, SetBooks};
 use super::error::AllocateDescriptorSetError;
 use crate::base::sync::Mutex;
 use crate::descriptor::pool::DescriptorPool;
@@ -13,7 +13,7 @@ use crate::descriptor::{DescriptorCounts, SetLayout};
 
 /// The common properties of all sets of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Shape {
+pub(super) struct SetShape {
     /// Includes the variable count, so two sets of one layout are in the same bucket only if they have the same size.
     pub(super) counts: DescriptorCounts,
     /// True if a count is variable: drivers may lay out such sets differently.
@@ -24,14 +24,14 @@ pub(super) struct Shape {
 
 /// A validated request.
 #[derive(Debug)]
-pub(super) struct Ask<'a> {
+pub(super) struct SetRequest<'a> {
     pub(super) layout: &'a SetLayout,
-    pub(super) shape: Shape,
+    pub(super) shape: SetShape,
     /// The variable count for the driver.
     pub(super) variable: Option<u32>,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> SetRequest<'a> {
     /// `variable` is the caller's count. By default, a layout with a variable count gets its maximum.
     pub(super) fn new(
         layout: &'a SetLayout,
@@ -61,7 +61,7 @@ impl<'a> Ask<'a> {
         let counts = variable.map_or_else(|| layout.counts(), |count| layout.counts_with(count));
         Ok(Self {
             layout,
-            shape: Shape { counts, variable: variable.is_some(), flags: pool_flags },
+            shape: SetShape { counts, variable: variable.is_some(), flags: pool_flags },
             variable,
         })
     }
@@ -78,7 +78,7 @@ pub(super) struct Bucket {
     /// synchronisation of `descriptorPool`), so its sets are allocated and freed under this lock. One lock covers all
     /// pools of a bucket, because choosing a pool needs the counts of all. The choice and the driver call together take
     /// less than 0.1 microseconds.
-    pub(super) books: Mutex<Books<Shape, DescriptorPool>>,
+    pub(super) books: Mutex<SetBooks<SetShape, DescriptorPool>>,
     /// Held while a pool is created, which takes a hundred times as long. Other threads continue with the existing
     /// pools; a thread that finds no set waits here, and then tries again.
     pub(super) growing: Mutex<()>,
@@ -86,22 +86,22 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new() -> Self {
-        Self { books: Mutex::new(Books::default()), growing: Mutex::new(()) }
+        Self { books: Mutex::new(SetBooks::default()), growing: Mutex::new(()) }
     }
 }
 
 /// Maps shapes to buckets. Used only if the hint of a layout fails; never iterated.
 #[derive(Debug, Default)]
-pub(super) struct Registry {
-    by_shape: HashMap<Shape, u32>,
+pub(super) struct BucketRegistry {
+    by_shape: HashMap<SetShape, u32>,
     /// Buckets without a shape.
     vacant: Vec<u32>,
     /// The number of buckets that were ever used.
     used: u32,
 }
 
-impl Registry {
-    pub(super) fn find(&self, shape: &Shape) -> Option<u32> {
+impl BucketRegistry {
+    pub(super) fn find(&self, shape: &SetShape) -> Option<u32> {
         self.by_shape.get(shape).copied()
     }
 
@@ -110,14 +110,14 @@ impl Registry {
         self.vacant.last().copied().unwrap_or(self.used)
     }
 
-    pub(super) fn enter(&mut self, shape: Shape, at: u32) {
+    pub(super) fn enter(&mut self, shape: SetShape, at: u32) {
         if self.vacant.pop().is_none() {
             self.used = at + 1;
         }
         self.by_shape.insert(shape, at);
     }
 
-    pub(super) fn leave(&mut self, shape: &Shape) {
+    pub(super) fn leave(&mut self, shape: &SetShape) {
         self.vacant.extend(self.by_shape.remove(shape));
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ash::vk;
 
-use super::bucket::{Ask, Bucket, Registry};
+use super::bucket::{Bucket, BucketRegistry, SetRequest};
 use super::error::AllocateDescriptorSetError;
 use super::set::{
     DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
@@ -63,8 +63,8 @@ pub struct PersistentSets {
     pub(super) sizing: Sizing,
     pub(super) keep_idle: u32,
     pub(super) buckets: AppendTable<Bucket>,
-    pub(super) registry: Mutex<Registry>,
-    waiting: Mutex<Waiting>,
+    pub(super) registry: Mutex<BucketRegistry>,
+    waiting: Mutex<WaitingSets>,
     /// The number of existing pools.
     pub(super) pools: AtomicU32,
     /// The number of pools ever created, used for their names.
@@ -75,7 +75,7 @@ pub struct PersistentSets {
 
 /// Sets that wait for their tickets: bucket and slot.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingSets {
     queue: Retire<(u32, u32)>,
     /// Kept for its capacity.
     done: Vec<(u32, u32)>,
@@ -92,8 +92,8 @@ impl PersistentSets {
             sizing: Sizing::new(info),
             keep_idle: info.keep_idle_pools,
             buckets: AppendTable::new(),
-            registry: Mutex::new(Registry::default()),
-            waiting: Mutex::new(Waiting::default()),
+            registry: Mutex::new(BucketRegistry::default()),
+            waiting: Mutex::new(WaitingSets::default()),
             pools: AtomicU32::new(0),
             made: AtomicU64::new(0),
             hand: AtomicU32::new(0),
@@ -116,7 +116,7 @@ impl PersistentSets {
     #[doc(alias = "createBindingSet")]
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         // SAFETY: the caller's promise: the layout is live and belongs to this allocator's device.
-        unsafe { self.allocate_one(&Ask::new(layout, None)?) }
+        unsafe { self.allocate_one(&SetRequest::new(layout, None)?) }
     }
 
     /// Allocates a set with `count` descriptors in its variable binding. It uses no more than that from its pool.
@@ -132,7 +132,7 @@ impl PersistentSets {
         count: u32,
     ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         // SAFETY: the promises of `Self::allocate`, which this function's caller makes.
-        unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
+        unsafe { self.allocate_one(&SetRequest::new(layout, Some(count))?) }
     }
 
     /// Allocates `count` sets of the layout, or none. Needs one driver call for each pool that provides sets, and for
@@ -157,7 +157,7 @@ impl PersistentSets {
         layout: &SetLayout,
         count: u32,
     ) -> Result<Vec<DescriptorSet>, AllocateDescriptorSetError> {
-        let ask = Ask::new(layout, None)?;
+        let ask = SetRequest::new(layout, None)?;
         // Reserves before any pool is created, so that an absurd count returns an error instead of aborting.
         let mut sets = Vec::new();
         if sets.try_reserve_exact(index(count)).is_err() {

@@ -1,7 +1,7 @@
 //! Figures of persistent sets.
 
-use super::books::Books;
-use super::bucket::Shape;
+use super::books::SetBooks;
+use super::bucket::SetShape;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
 use sublet_engines::cast::narrow;
@@ -36,7 +36,7 @@ pub struct PersistentSetsStatistics {
 }
 
 impl PersistentSetsStatistics {
-    pub(super) fn add<S, P>(&mut self, books: &Books<S, P>) {
+    pub(super) fn add<S, P>(&mut self, books: &SetBooks<S, P>) {
         let pools = narrow(books.pools().count());
         self.buckets += u32::from(pools != 0);
         self.pools += pools;
@@ -58,7 +58,7 @@ impl PersistentSetsStatistics {
     }
 }
 
-impl Books<Shape, DescriptorPool> {
+impl SetBooks<SetShape, DescriptorPool> {
     /// Calls `visit` for the pools of the bucket.
     pub(super) fn walk_pools(&self, visit: &mut dyn FnMut(DescriptorPoolView)) {
         let Some(shape) = self.shape else { return };

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use ash::vk;
 
-use super::books::{Books, NextSet, Ways};
-use super::bucket::{Ask, Bucket, Shape};
+use super::books::{NextSet, SetBooks, Ways};
+use super::bucket::{Bucket, SetRequest, SetShape};
 use super::error::AllocateDescriptorSetError;
 use super::persistent::PersistentSets;
 use super::set::{DescriptorSet, DescriptorSetId};
-use crate::descriptor::events::{self, PoolEvent, What};
+use crate::descriptor::events::{self, PoolEvent, PoolEventKind};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
@@ -20,11 +20,11 @@ use sublet_engines::cast::{index, narrow};
 /// The maximum number of sets in one driver call. It bounds the host memory of the lists of layouts and sets.
 const MOST_AT_ONCE: u32 = 1 << 16;
 
-type PoolBooks = Books<Shape, DescriptorPool>;
+type PoolBooks = SetBooks<SetShape, DescriptorPool>;
 
 /// The result of one visit to a bucket.
 #[derive(Debug)]
-struct Visit {
+struct BucketVisit {
     /// The number of sets that were taken.
     taken: u32,
     /// The number of live sets in the bucket now.
@@ -37,7 +37,7 @@ struct Visit {
 
 /// Meanwhile, another thread has reused the bucket for another shape.
 #[derive(Debug)]
-struct Moved;
+struct BucketReused;
 
 impl PersistentSets {
     /// Allocates one set.
@@ -47,7 +47,7 @@ impl PersistentSets {
     #[inline]
     pub(super) unsafe fn allocate_one(
         &self,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
     ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         if let Some(set) = self.take_ready(ask) {
             return Ok(set);
@@ -61,7 +61,7 @@ impl PersistentSets {
 
     /// Takes a ready set of the same layout, if the next set is one. This is the fast path of [`Self::obtain`].
     #[inline]
-    fn take_ready(&self, ask: &Ask<'_>) -> Option<DescriptorSet> {
+    fn take_ready(&self, ask: &SetRequest<'_>) -> Option<DescriptorSet> {
         let bucket = self.hinted_bucket(ask)?;
         let mut books = self.buckets.get(bucket)?.books.lock();
         let wanted = ask.wanted();
@@ -80,7 +80,7 @@ impl PersistentSets {
     /// Same as [`Self::allocate_one`].
     pub(super) unsafe fn obtain(
         &self,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         want: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<(), AllocateDescriptorSetError> {
@@ -92,7 +92,7 @@ impl PersistentSets {
             // SAFETY: the caller keeps the promises of `Self::allocate_one`.
             match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
                 Ok(visit) => left -= visit.taken,
-                Err(Moved) => {
+                Err(BucketReused) => {
                     trust_hint = false;
                     continue;
                 }
@@ -115,7 +115,7 @@ impl PersistentSets {
         &self,
         bucket: &Bucket,
         at: u32,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         left: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
@@ -131,7 +131,7 @@ impl PersistentSets {
         &self,
         bucket: &Bucket,
         at: u32,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         mut left: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
@@ -141,7 +141,7 @@ impl PersistentSets {
         // SAFETY: the caller keeps the promises of `Self::allocate_one`.
         let mut visit = match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
             Ok(visit) => visit,
-            Err(Moved) => return Ok(left),
+            Err(BucketReused) => return Ok(left),
         };
         loop {
             left -= visit.taken;
@@ -152,7 +152,7 @@ impl PersistentSets {
             // SAFETY: the caller keeps the promises of `Self::allocate_one`.
             visit = match unsafe { self.visit(bucket, at, ask, left, Some(pool), sink) }? {
                 Ok(visit) => visit,
-                Err(Moved) => return Ok(left),
+                Err(BucketReused) => return Ok(left),
             };
             if visit.taken == 0 {
                 let none = DriverError {
@@ -169,7 +169,7 @@ impl PersistentSets {
 
     /// Finds the bucket of a request: by the layout's hint, which may be wrong, or in the registry.
     #[inline]
-    fn bucket_of(&self, ask: &Ask<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
+    fn bucket_of(&self, ask: &SetRequest<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
         match self.hinted_bucket(ask) {
             Some(bucket) if trust_hint => Ok(bucket),
             _ => self.find_bucket(ask),
@@ -178,14 +178,14 @@ impl PersistentSets {
 
     /// Returns the layout's last bucket if that belongs to this allocator.
     #[inline]
-    fn hinted_bucket(&self, ask: &Ask<'_>) -> Option<u32> {
+    fn hinted_bucket(&self, ask: &SetRequest<'_>) -> Option<u32> {
         let hint = ask.layout.hint();
         (hint >> 32 == u64::from(self.id))
             .then(|| u32::try_from(hint & u64::from(u32::MAX)).unwrap_or_default())
     }
 
     #[cold]
-    fn find_bucket(&self, ask: &Ask<'_>) -> Result<u32, AllocateDescriptorSetError> {
+    fn find_bucket(&self, ask: &SetRequest<'_>) -> Result<u32, AllocateDescriptorSetError> {
         let mut registry = self.registry.lock();
         let at = match registry.find(&ask.shape) {
             Some(at) => at,
@@ -210,23 +210,23 @@ impl PersistentSets {
         &self,
         bucket: &Bucket,
         at: u32,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         want: u32,
         fresh: Option<DescriptorPool>,
         sink: &mut impl FnMut(DescriptorSet),
-    ) -> Result<Result<Visit, Moved>, AllocateDescriptorSetError> {
+    ) -> Result<Result<BucketVisit, BucketReused>, AllocateDescriptorSetError> {
         let mut graves = Vec::new();
         let result = {
             let mut books = bucket.books.lock();
             if books.shape != Some(ask.shape) {
                 graves.extend(fresh);
-                Ok(Err(Moved))
+                Ok(Err(BucketReused))
             } else {
                 let fresh = fresh.map(|pool| {
                     let capacity = pool.max_sets();
                     books.add_pool(pool, capacity)
                 });
-                let mut visit = Visit { taken: 0, live: 0, refusal: None, refused_by: (0, 0) };
+                let mut visit = BucketVisit { taken: 0, live: 0, refusal: None, refused_by: (0, 0) };
                 let mut give = |slot: u32, set: vk::DescriptorSet, generation: u32| {
                     let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
                     sink(DescriptorSet { handle: set, id });
@@ -243,8 +243,8 @@ impl PersistentSets {
             }
         };
         graves.into_iter().for_each(|pool| self.bury(pool));
-        if let Ok(Ok(Visit { refusal: Some(error), refused_by: (sets, descriptors), .. })) = result {
-            PoolEvent { sets, descriptors, what: What::Exhausted(error) }.happened();
+        if let Ok(Ok(BucketVisit { refusal: Some(error), refused_by: (sets, descriptors), .. })) = result {
+            PoolEvent { sets, descriptors, what: PoolEventKind::Exhausted(error) }.happened();
         }
         result
     }
@@ -258,9 +258,9 @@ impl PersistentSets {
     unsafe fn fill(
         &self,
         books: &mut PoolBooks,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         want: u32,
-        visit: &mut Visit,
+        visit: &mut BucketVisit,
         graves: &mut Vec<DescriptorPool>,
         give: &mut impl FnMut(u32, vk::DescriptorSet, u32),
     ) -> Result<(), AllocateDescriptorSetError> {
@@ -323,7 +323,7 @@ impl PersistentSets {
         &self,
         books: &mut PoolBooks,
         at: u32,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         want: u32,
         give: &mut impl FnMut(u32, vk::DescriptorSet, u32),
     ) -> Result<Result<u32, DriverError>, AllocateDescriptorSetError> {
@@ -339,11 +339,11 @@ impl PersistentSets {
             let (_, generation) = books.set_of(slot);
             give(slot, set, generation);
         };
-        // `Ask::new` ensures that pool and layout agree on update-after-bind and host-only, and that the layout is not
-        // for push descriptors or descriptor buffers.
+        // `SetRequest::new` ensures that pool and layout agree on update-after-bind and host-only, and that the layout
+        // is not for push descriptors or descriptor buffers.
         let result = if count == 1 {
             // SAFETY: the lock of the pool is held. The caller promises that the layout is live; it is compatible with
-            // the pool (see above). `Ask::new` limits the variable count.
+            // the pool (see above). `SetRequest::new` limits the variable count.
             let set = unsafe { entry.pool.allocate(&self.device, layout, ask.variable) };
             set.map(|set| enter(books, set))
         } else {
@@ -422,7 +422,7 @@ impl PersistentSets {
     #[cold]
     fn make_pool(
         &self,
-        ask: &Ask<'_>,
+        ask: &SetRequest<'_>,
         live: u32,
         wanted: u32,
     ) -> Result<DescriptorPool, AllocateDescriptorSetError> {
@@ -452,7 +452,11 @@ impl PersistentSets {
         Ok(pool)
     }
 
-    fn create_pool(&self, ask: &Ask<'_>, sets: u32) -> Result<DescriptorPool, CreateDescriptorPoolError> {
+    fn create_pool(
+        &self,
+        ask: &SetRequest<'_>,
+        sets: u32,
+    ) -> Result<DescriptorPool, CreateDescriptorPoolError> {
         let mut flags = ask.shape.flags;
         if self.ways().free {
             flags |= vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;

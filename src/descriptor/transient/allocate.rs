@@ -4,9 +4,9 @@
 use ash::vk;
 
 use super::learn::Size;
-use super::list::Open;
+use super::list::OpenPool;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
-use crate::descriptor::events::What;
+use crate::descriptor::events::PoolEventKind;
 use crate::descriptor::layout::SetSource;
 use crate::descriptor::pool::{is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
@@ -15,7 +15,7 @@ use sublet_engines::RegionId;
 
 /// A request for a set.
 #[derive(Clone, Copy)]
-struct Want<'a> {
+struct TransientRequest<'a> {
     layout: vk::DescriptorSetLayout,
     /// The count of the variable binding, if there is one.
     variable: Option<u32>,
@@ -23,7 +23,7 @@ struct Want<'a> {
 }
 
 /// The result of one pool.
-enum Attempt {
+enum PoolAttempt {
     Set(vk::DescriptorSet),
     /// The counted capacity of the pool is too small; no driver call was made.
     NoRoom,
@@ -33,7 +33,7 @@ enum Attempt {
 }
 
 #[cold]
-fn not_allocated(want: Want<'_>, source: DriverError) -> TransientError {
+fn not_allocated(want: TransientRequest<'_>, source: DriverError) -> TransientError {
     TransientError::Driver { need: Box::new(*want.need), source }
 }
 
@@ -72,7 +72,7 @@ impl TransientSets {
                 Err(error) => failed = Some(self.undo(which, open.region, need, error)),
             }
         }
-        let want = Want { layout: layout.handle(), variable: None, need };
+        let want = TransientRequest { layout: layout.handle(), variable: None, need };
         // SAFETY: the caller keeps the promises of this function. Pools of this list support sets of a plain layout.
         unsafe { self.allocate_slow(which, want, failed) }
     }
@@ -123,13 +123,13 @@ impl TransientSets {
         self.check_layout(layout)?;
         let which = if layout.is_update_after_bind() { AFTER_BIND } else { self.plain };
         let need = variable.map_or(*layout.most(), |count| layout.counts_with(count));
-        let want = Want { layout: layout.handle(), variable, need: &need };
+        let want = TransientRequest { layout: layout.handle(), variable, need: &need };
         let open = self.lists[which].current;
         // SAFETY: the caller keeps the promises of `Self::allocate`; `check_layout` verified that there are such sets.
         let failed = match unsafe { self.attempt(which, open.region, want) } {
-            Attempt::Set(set) => return Ok(set),
-            Attempt::NoRoom => None,
-            Attempt::Refused(error) | Attempt::Failed(error) => Some(error),
+            PoolAttempt::Set(set) => return Ok(set),
+            PoolAttempt::NoRoom => None,
+            PoolAttempt::Refused(error) | PoolAttempt::Failed(error) => Some(error),
         };
         // SAFETY: the caller keeps the promises of `Self::allocate`; `check_layout` verified that there are such sets.
         unsafe { self.allocate_slow(which, want, failed) }
@@ -172,20 +172,20 @@ impl TransientSets {
     ///
     /// # Safety
     /// Same as [`Self::allocate`]; the region belongs to this list, and the layout has sets in pools of this list.
-    unsafe fn attempt(&mut self, which: usize, region: RegionId, want: Want<'_>) -> Attempt {
+    unsafe fn attempt(&mut self, which: usize, region: RegionId, want: TransientRequest<'_>) -> PoolAttempt {
         let list = &mut self.lists[which];
         if !list.engine.allocate_in(region, want.need) {
-            return Attempt::NoRoom;
+            return PoolAttempt::NoRoom;
         }
-        let Some(slot) = list.slot(region) else { return Attempt::NoRoom };
+        let Some(slot) = list.slot(region) else { return PoolAttempt::NoRoom };
         // SAFETY: the pool is live and only this value uses it, and it is an update-after-bind pool if the layout
         // requires one. The caller promises that the layout is live, has sets in such pools, and allows the variable
         // count.
         match unsafe { slot.pool.allocate(&self.device, want.layout, want.variable) } {
-            Ok(set) => Attempt::Set(set),
+            Ok(set) => PoolAttempt::Set(set),
             Err(error) => {
                 let error = self.undo(which, region, want.need, error);
-                if is_exhausted(error) { Attempt::Refused(error) } else { Attempt::Failed(error) }
+                if is_exhausted(error) { PoolAttempt::Refused(error) } else { PoolAttempt::Failed(error) }
             }
         }
     }
@@ -202,10 +202,10 @@ impl TransientSets {
     unsafe fn allocate_slow(
         &mut self,
         which: usize,
-        want: Want<'_>,
+        want: TransientRequest<'_>,
         failed: Option<DriverError>,
     ) -> Result<vk::DescriptorSet, TransientError> {
-        let Open { region: current, .. } = self.lists[which].current;
+        let OpenPool { region: current, .. } = self.lists[which].current;
         match failed {
             Some(source) if !is_exhausted(source) => return Err(not_allocated(want, source)),
             Some(source) => {
@@ -220,23 +220,23 @@ impl TransientSets {
             return Err(TransientError::TooLarge { need, capacity });
         }
         // After a failure, the second pool has become the current one.
-        let Open { region: current, .. } = self.lists[which].current;
-        let Open { region: second, .. } = self.lists[which].second;
+        let OpenPool { region: current, .. } = self.lists[which].current;
+        let OpenPool { region: second, .. } = self.lists[which].second;
         let second = if failed.is_some() { current } else { second };
         // SAFETY: the caller keeps the promises of `Self::attempt`.
         match unsafe { self.attempt(which, second, want) } {
-            Attempt::Set(set) => {
+            PoolAttempt::Set(set) => {
                 if failed.is_none() {
                     self.lists[which].swap();
                 }
                 return Ok(set);
             }
-            Attempt::NoRoom => {}
-            Attempt::Refused(source) => {
+            PoolAttempt::NoRoom => {}
+            PoolAttempt::Refused(source) => {
                 self.count_refusal(which, second, source);
                 self.lists[which].shut(second);
             }
-            Attempt::Failed(source) => return Err(not_allocated(want, source)),
+            PoolAttempt::Failed(source) => return Err(not_allocated(want, source)),
         }
         // SAFETY: the caller keeps the promises of `Self::attempt`.
         unsafe { self.allocate_in_next(which, want) }
@@ -249,19 +249,19 @@ impl TransientSets {
     unsafe fn allocate_in_next(
         &mut self,
         which: usize,
-        want: Want<'_>,
+        want: TransientRequest<'_>,
     ) -> Result<vk::DescriptorSet, TransientError> {
         let free = self.lists[which].take_free(want.need);
         let mut worn = None;
         if let Some(region) = free {
             // SAFETY: the caller keeps the promises of `Self::attempt`.
             match unsafe { self.attempt(which, region, want) } {
-                Attempt::Set(set) => {
+                PoolAttempt::Set(set) => {
                     self.lists[which].open(region);
                     return Ok(set);
                 }
                 // The pool had sets before: the driver's resets may not restore the full capacity. Try a new pool.
-                Attempt::Refused(source)
+                PoolAttempt::Refused(source)
                     if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) =>
                 {
                     self.count_refusal(which, region, source);
@@ -279,7 +279,7 @@ impl TransientSets {
         };
         // SAFETY: the caller keeps the promises of `Self::attempt`.
         match unsafe { self.attempt(which, region, want) } {
-            Attempt::Set(set) => {
+            PoolAttempt::Set(set) => {
                 self.lists[which].open(region);
                 if let Some(worn) = worn {
                     self.destroy_free(which, worn);
@@ -297,7 +297,7 @@ impl TransientSets {
     fn count_refusal(&mut self, which: usize, region: RegionId, error: DriverError) {
         self.refusals += 1;
         if let Some(slot) = self.lists[which].slot(region) {
-            slot.pool.happened(What::Exhausted(error));
+            slot.pool.happened(PoolEventKind::Exhausted(error));
         }
     }
 
@@ -306,20 +306,20 @@ impl TransientSets {
         &mut self,
         which: usize,
         region: RegionId,
-        want: Want<'_>,
-        attempt: &Attempt,
+        want: TransientRequest<'_>,
+        attempt: &PoolAttempt,
     ) -> TransientError {
         let capacity = self.lists[which].engine.region_counts(region).capacity.counts;
         self.lists[which].free.push(region);
         let (need, capacity) = (Box::new(*want.need), Box::new(capacity));
         match *attempt {
-            Attempt::Refused(source) => {
+            PoolAttempt::Refused(source) => {
                 self.count_refusal(which, region, source);
                 TransientError::Refused { need, capacity, source }
             }
-            Attempt::Failed(source) => TransientError::Driver { need, source },
+            PoolAttempt::Failed(source) => TransientError::Driver { need, source },
             // Unreachable: a new pool has room for the set.
-            Attempt::Set(_) | Attempt::NoRoom => TransientError::TooLarge { need, capacity },
+            PoolAttempt::Set(_) | PoolAttempt::NoRoom => TransientError::TooLarge { need, capacity },
         }
     }
 

@@ -170,7 +170,7 @@ impl Error for CreateTransientSetsError {
 /// [`collect`](super::TransientSets::collect) retries; or they wait for tickets of another clock. All other completed
 /// pools were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CollectError {
+pub struct CollectPoolsError {
     /// The number of pools that became free.
     pub collected: usize,
     /// The number of completed pools that were not reset.
@@ -181,7 +181,7 @@ pub struct CollectError {
     pub other_clock: Option<OtherClock>,
 }
 
-impl fmt::Display for CollectError {
+impl fmt::Display for CollectPoolsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { collected, left, source, other_clock } = self;
         write!(f, "{collected} descriptor pools were reset")?;
@@ -195,7 +195,7 @@ impl fmt::Display for CollectError {
     }
 }
 
-impl Error for CollectError {
+impl Error for CollectPoolsError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_ref()?.source()
     }

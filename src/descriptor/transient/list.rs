@@ -26,7 +26,7 @@ use sublet_engines::{Counted, CountedCapacity, Metadata, RegionId};
 pub(super) const NONE: RegionId = RegionId(u32::MAX);
 
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct TransientPool {
     pub(super) pool: DescriptorPool,
     /// The number of tickets that it waits for.
     pending: u32,
@@ -38,16 +38,16 @@ pub(super) struct Slot {
 
 /// A pool that provides sets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenPool {
     pub(super) region: RegionId,
     pub(super) handle: vk::DescriptorPool,
 }
 
-const CLOSED: Open = Open { region: NONE, handle: vk::DescriptorPool::null() };
+const CLOSED: OpenPool = OpenPool { region: NONE, handle: vk::DescriptorPool::null() };
 
 /// Totals for statistics.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Sums {
+pub(super) struct PoolSums {
     /// The number of sets in pools that were reset or destroyed.
     pub(super) recycled_sets: u64,
     pub(super) sealed: u64,
@@ -59,11 +59,11 @@ pub(super) struct Sums {
 #[derive(Debug)]
 pub(super) struct List {
     pub(super) engine: Counted<DescriptorCounts>,
-    pub(super) slots: Vec<Option<Slot>>,
+    pub(super) slots: Vec<Option<TransientPool>>,
     /// Tried first.
-    pub(super) current: Open,
+    pub(super) current: OpenPool,
     /// A pool that still had room when another one was opened. Tried when the current pool is full.
-    pub(super) second: Open,
+    pub(super) second: OpenPool,
     closed: Vec<RegionId>,
     retired: Retire<RegionId>,
     pub(super) ready: Vec<RegionId>,
@@ -71,11 +71,11 @@ pub(super) struct List {
     /// The use of closed pools in this recording.
     used: Size,
     pub(super) learned: Learned,
-    pub(super) sums: Sums,
+    pub(super) sums: PoolSums,
     pub(super) len: usize,
 }
 
-impl Slot {
+impl TransientPool {
     /// Returns true if it waits for the device.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending != 0
@@ -95,7 +95,7 @@ impl List {
             free: Vec::new(),
             used: NOTHING,
             learned,
-            sums: Sums { recycled_sets: 0, sealed: 0, wasted_sets: 0, wasted_descriptors: 0, resets: 0 },
+            sums: PoolSums { recycled_sets: 0, sealed: 0, wasted_sets: 0, wasted_descriptors: 0, resets: 0 },
             len: 0,
         }
     }
@@ -115,7 +115,7 @@ impl List {
                 places.reserve(slots - places.len());
             }
         }
-        self.slots[at] = Some(Slot { pool, pending: 0, flushed: NOTHING, fresh: true });
+        self.slots[at] = Some(TransientPool { pool, pending: 0, flushed: NOTHING, fresh: true });
         self.len += 1;
         region
     }
@@ -131,11 +131,11 @@ impl List {
         Some(slot.pool)
     }
 
-    pub(super) fn slot(&self, region: RegionId) -> Option<&Slot> {
+    pub(super) fn slot(&self, region: RegionId) -> Option<&TransientPool> {
         self.slots.get(index(region.0))?.as_ref()
     }
 
-    pub(super) fn slot_mut(&mut self, region: RegionId) -> Option<&mut Slot> {
+    pub(super) fn slot_mut(&mut self, region: RegionId) -> Option<&mut TransientPool> {
         self.slots.get_mut(index(region.0))?.as_mut()
     }
 
@@ -175,8 +175,8 @@ impl List {
     /// Opens a pool that is in no place. Of the two open ones, the one with more sets left stays open.
     pub(super) fn open(&mut self, region: RegionId) {
         let Some(slot) = self.slot(region) else { return };
-        let new = Open { region, handle: slot.pool.handle() };
-        let left = |open: Open| match open.region {
+        let new = OpenPool { region, handle: slot.pool.handle() };
+        let left = |open: OpenPool| match open.region {
             NONE => 0,
             region => self.engine.region_counts(region).room.grants,
         };

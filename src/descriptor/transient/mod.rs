@@ -30,7 +30,7 @@ use super::pool::{CreateDescriptorPoolError, DescriptorPool, DescriptorPoolInfo}
 use sublet_engines::RegionId;
 
 pub use create_info::{LargeSets, PoolSizing, PoolTemplateError, TransientSetsCreateInfo};
-pub use error::{CollectError, CreateTransientSetsError, TransientError};
+pub use error::{CollectPoolsError, CreateTransientSetsError, TransientError};
 pub use statistics::TransientSetsStatistics;
 
 use learn::{Bounds, Learned, Size};

@@ -1,7 +1,7 @@
 //! Flushes, resets and destroys pools.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use super::{CollectError, TransientSets};
+use super::{CollectPoolsError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
 use crate::retire::{ClockView, MixedClocks, OtherClock, Ticket};
 use sublet_engines::RegionId;
@@ -31,8 +31,8 @@ impl TransientSets {
     /// Resets the pools whose recordings are done. Returns their number. Their sets are freed.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver failed to reset some, which the next call retries, or if sets wait for tickets of
-    /// another clock. All others are free.
+    /// [`CollectPoolsError`] if the driver failed to reset some, which the next call retries, or if sets wait for
+    /// tickets of another clock. All others are free.
     ///
     /// ```
     /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
@@ -55,7 +55,7 @@ impl TransientSets {
     /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectPoolsError> {
         let leaks = self.device.quirks().contains(DescriptorQuirks::RESET_LEAKS);
         let (mut collected, mut left, mut first) = (0, 0, None);
         let mut other = None::<OtherClock>;
@@ -99,7 +99,7 @@ impl TransientSets {
             (None, None) => Ok(collected),
             (source, other) => {
                 let other_clock = other.map(|other| OtherClock { collected, ..other });
-                Err(CollectError { collected, left, source, other_clock })
+                Err(CollectPoolsError { collected, left, source, other_clock })
             }
         }
     }

@@ -3,13 +3,13 @@
 
 use ash::vk;
 
-use super::super::driver::Device;
+use super::super::driver::LiveDevice;
 use super::super::functions::MissingFunction;
 use super::driver::DescriptorDriver;
 
 impl DescriptorDriver {
     /// Returns true if both belong to the same `VkDevice`.
-    pub(crate) fn is_of(&self, device: &Device) -> bool {
+    pub(crate) fn is_of(&self, device: &LiveDevice) -> bool {
         self.device == device.device
     }
 

@@ -1,7 +1,7 @@
 //! Frames: one fence for each slot reports completion.
 
 use super::Clock;
-use crate::retire::{SubmitError, Ticket, TimelineId};
+use crate::retire::{ClockSubmitError, Ticket, TimelineId};
 
 impl Clock {
     /// Starts a frame, for programs with one fence for each frame in flight. The caller has waited for the fence of the
@@ -69,9 +69,9 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// Same as [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, belongs to
-    /// another clock, or the clock was shut down. Nothing was changed, and no value was taken.
-    pub fn end_frame(&self, ticket: Ticket) -> Result<u64, SubmitError> {
+    /// Same as [`submit`](Self::submit): [`ClockSubmitError`] if the ticket was submitted or discarded before, belongs
+    /// to another clock, or the clock was shut down. Nothing was changed, and no value was taken.
+    pub fn end_frame(&self, ticket: Ticket) -> Result<u64, ClockSubmitError> {
         self.enter_submission(ticket, None)
     }
 }

@@ -7,11 +7,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use self::view::ClockState;
 pub use self::view::ClockView;
-use self::view::State;
 use super::ticket::{CLOCKS, MAX_TIMELINES};
 use super::timeline::{Reading, Timeline};
-use super::{DiscardError, SubmitError, Ticket, TimelineId, TooManyTimelines};
+use super::{ClockSubmitError, DiscardError, Ticket, TimelineId, TooManyTimelines};
 
 /// The id of the next clock.
 static NEXT_ID: AtomicU16 = AtomicU16::new(0);
@@ -94,8 +94,8 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the ticket was submitted or discarded before, belongs to another clock, or the clock was shut
-    /// down.
+    /// [`ClockSubmitError`] if the ticket was submitted or discarded before, belongs to another clock, or the clock was
+    /// shut down.
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
@@ -107,21 +107,21 @@ impl Clock {
     /// assert!(clock.is_done(fast) && !clock.is_done(slow));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn submit(&self, ticket: Ticket, value: u64) -> Result<(), SubmitError> {
+    pub fn submit(&self, ticket: Ticket, value: u64) -> Result<(), ClockSubmitError> {
         self.enter_submission(ticket, Some(value)).map(|_| ())
     }
 
     /// Records a submission with `value`, or with the next value of the timeline. Returns that value.
-    fn enter_submission(&self, ticket: Ticket, value: Option<u64>) -> Result<u64, SubmitError> {
-        let mut state = self.lock_for(ticket).ok_or(SubmitError::OtherClock { ticket })?;
+    fn enter_submission(&self, ticket: Ticket, value: Option<u64>) -> Result<u64, ClockSubmitError> {
+        let mut state = self.lock_for(ticket).ok_or(ClockSubmitError::OtherClock { ticket })?;
         if state.shut_down {
-            return Err(SubmitError::ShutDown { ticket });
+            return Err(ClockSubmitError::ShutDown { ticket });
         }
         let index = ticket.timeline().index();
         let timeline = &mut state.timelines[index];
         let value = value.unwrap_or_else(|| timeline.next_value());
         if !timeline.submit(ticket.serial(), value) {
-            return Err(SubmitError::NotOpen { ticket });
+            return Err(ClockSubmitError::NotOpen { ticket });
         }
         self.raise_floor(index, &state);
         Ok(value)
@@ -252,7 +252,7 @@ impl Clock {
         (ticket, Some(result))
     }
 
-    fn raise_floor(&self, timeline: usize, state: &State) {
+    fn raise_floor(&self, timeline: usize, state: &ClockState) {
         // Release: pairs with the load in `is_done`.
         self.floors[timeline].store(state.timelines[timeline].floor(state.next), Ordering::Release);
     }

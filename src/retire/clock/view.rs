@@ -40,17 +40,17 @@ pub struct ClockView {
     /// All tickets of a timeline with a serial below its floor are done. A floor only rises; it is written under the
     /// lock and read without it.
     pub(super) floors: [AtomicU64; MAX_TIMELINES],
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<ClockState>,
 }
 
-pub(super) struct State {
+pub(super) struct ClockState {
     /// The serial of the next ticket.
     pub(super) next: u64,
     pub(super) shut_down: bool,
     pub(super) timelines: Vec<Timeline>,
 }
 
-impl State {
+impl ClockState {
     fn is_done(&self, ticket: Ticket) -> bool {
         let timeline = self.timelines.get(ticket.timeline().index()).filter(|_| ticket.serial() < self.next);
         timeline.is_some_and(|timeline| self.shut_down || timeline.is_done(ticket.serial()))
@@ -64,12 +64,12 @@ impl State {
 }
 
 /// A consistent snapshot of a clock: holds its lock.
-pub(in crate::retire) struct Look<'a> {
+pub(in crate::retire) struct LockedClock<'a> {
     id: u16,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, ClockState>,
 }
 
-impl Look<'_> {
+impl LockedClock<'_> {
     pub(in crate::retire) fn is_done(&self, ticket: Ticket) -> bool {
         ticket.timeline().clock() == self.id && self.state.is_done(ticket)
     }
@@ -85,7 +85,7 @@ impl ClockView {
         Self {
             id,
             floors: [const { AtomicU64::new(0) }; MAX_TIMELINES],
-            state: parking_lot::const_mutex(State { next: 1, shut_down: false, timelines: Vec::new() }),
+            state: parking_lot::const_mutex(ClockState { next: 1, shut_down: false, timelines: Vec::new() }),
         }
     }
 
@@ -137,8 +137,8 @@ impl ClockView {
     }
 
     /// Takes the lock once for many queries.
-    pub(in crate::retire) fn look(&self) -> Look<'_> {
-        Look { id: self.id, state: self.state.lock() }
+    pub(in crate::retire) fn look(&self) -> LockedClock<'_> {
+        LockedClock { id: self.id, state: self.state.lock() }
     }
 
     /// Returns one bit for each timeline that has work in flight.
@@ -156,7 +156,7 @@ impl ClockView {
     }
 
     /// Locks the state if the ticket belongs to this clock.
-    pub(super) fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
+    pub(super) fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, ClockState>> {
         if ticket.timeline().clock() != self.id {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Tickets, values, timelines.
 
 use super::*;
-use crate::retire::{DiscardError, SubmitError, TooManyTimelines};
+use crate::retire::{ClockSubmitError, DiscardError, TooManyTimelines};
 
 #[test]
 fn a_value_is_done_when_the_counter_has_reached_it() {
@@ -89,7 +89,7 @@ fn what_is_discarded_is_done_at_once() {
     clock.discard(second).unwrap();
     assert!(clock.is_done(second) && !clock.is_done(first) && !clock.is_done(third));
     assert_eq!(clock.discard(second), Err(DiscardError::NotOpen { ticket: second }));
-    assert_eq!(clock.submit(second, 1), Err(SubmitError::NotOpen { ticket: second }));
+    assert_eq!(clock.submit(second, 1), Err(ClockSubmitError::NotOpen { ticket: second }));
     assert_eq!(clock.oldest_pending(timeline), None);
     clock.validate();
 }
@@ -99,12 +99,12 @@ fn a_ticket_is_submitted_once() {
     let (clock, timeline) = clock_with_timeline();
     let ticket = clock.open(timeline);
     clock.submit(ticket, 9).unwrap();
-    assert_eq!(clock.submit(ticket, 1), Err(SubmitError::NotOpen { ticket }));
+    assert_eq!(clock.submit(ticket, 1), Err(ClockSubmitError::NotOpen { ticket }));
     assert_eq!(clock.discard(ticket), Err(DiscardError::NotOpen { ticket }));
     clock.completed(timeline, 8);
     assert!(!clock.is_done(ticket), "a refused call changed something");
     clock.completed(timeline, 9);
-    assert_eq!(clock.submit(ticket, 10), Err(SubmitError::NotOpen { ticket }));
+    assert_eq!(clock.submit(ticket, 10), Err(ClockSubmitError::NotOpen { ticket }));
     assert!(clock.is_done(ticket));
 }
 
@@ -119,12 +119,12 @@ fn a_ticket_of_another_clock_is_refused_and_not_done() {
     }
     clock.completed(timeline, 10);
     assert!(!clock.is_done(foreign));
-    assert_eq!(clock.submit(foreign, 1), Err(SubmitError::OtherClock { ticket: foreign }));
+    assert_eq!(clock.submit(foreign, 1), Err(ClockSubmitError::OtherClock { ticket: foreign }));
     assert_eq!(clock.discard(foreign), Err(DiscardError::OtherClock { ticket: foreign }));
     clock.shutdown();
     assert!(!clock.is_done(foreign));
     assert!(panics(|| clock.open(other_timeline)));
-    assert_eq!(clock.end_frame(foreign), Err(SubmitError::OtherClock { ticket: foreign }));
+    assert_eq!(clock.end_frame(foreign), Err(ClockSubmitError::OtherClock { ticket: foreign }));
     assert!(!other.is_done(foreign));
 }
 
@@ -211,9 +211,9 @@ fn after_the_shutdown_everything_is_done() {
     assert!([open, submitted, frame].into_iter().all(|ticket| clock.is_done(ticket)));
     let later = clock.open(timeline);
     assert!(clock.is_done(later) && clock.is_done(clock.begin_frame(timeline, 0)));
-    assert_eq!(clock.submit(later, 2), Err(SubmitError::ShutDown { ticket: later }));
+    assert_eq!(clock.submit(later, 2), Err(ClockSubmitError::ShutDown { ticket: later }));
     assert_eq!(clock.discard(later), Ok(()));
-    assert_eq!(clock.end_frame(frame), Err(SubmitError::ShutDown { ticket: frame }));
+    assert_eq!(clock.end_frame(frame), Err(ClockSubmitError::ShutDown { ticket: frame }));
     let new_timeline = clock.add_timeline().unwrap();
     assert!(clock.is_done(clock.open(new_timeline)));
     clock.poll(|_| -> Result<u64, ()> { unreachable!() }).unwrap();

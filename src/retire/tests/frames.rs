@@ -1,7 +1,7 @@
 //! Frames with one fence for each slot.
 
 use super::*;
-use crate::retire::SubmitError;
+use crate::retire::ClockSubmitError;
 
 #[test]
 fn a_slot_that_is_never_used_again_blocks_nothing() {
@@ -145,8 +145,8 @@ fn ending_a_frame_twice_is_an_error_as_submitting_it_twice_is_and_changes_nothin
     let (clock, timeline) = clock_with_timeline();
     let frame = clock.begin_frame(timeline, 0);
     let value = clock.end_frame(frame).unwrap();
-    assert_eq!(clock.end_frame(frame), Err(SubmitError::NotOpen { ticket: frame }));
-    assert_eq!(clock.submit(frame, value), Err(SubmitError::NotOpen { ticket: frame }));
+    assert_eq!(clock.end_frame(frame), Err(ClockSubmitError::NotOpen { ticket: frame }));
+    assert_eq!(clock.submit(frame, value), Err(ClockSubmitError::NotOpen { ticket: frame }));
     assert_eq!(clock.end_frame(clock.begin_frame(timeline, 1)).unwrap(), value + 1);
     clock.validate();
 }

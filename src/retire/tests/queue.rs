@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::*;
-use crate::retire::{DiscardError, MixedClocks, OtherClock, ReserveError, Retire, SubmitError};
+use crate::retire::{ClockSubmitError, DiscardError, MixedClocks, OtherClock, ReserveError, Retire};
 
 #[test]
 fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
@@ -122,9 +122,9 @@ fn tickets_of_a_clock_whose_number_repeats_are_foreign_where_that_can_be_known()
     let other_timeline = first.open(first.add_timeline().unwrap());
     for foreign in [ticket, other_timeline] {
         assert!(!second.is_done(foreign));
-        assert_eq!(second.submit(foreign, 1), Err(SubmitError::OtherClock { ticket: foreign }));
+        assert_eq!(second.submit(foreign, 1), Err(ClockSubmitError::OtherClock { ticket: foreign }));
         assert_eq!(second.discard(foreign), Err(DiscardError::OtherClock { ticket: foreign }));
-        assert_eq!(second.end_frame(foreign), Err(SubmitError::OtherClock { ticket: foreign }));
+        assert_eq!(second.end_frame(foreign), Err(ClockSubmitError::OtherClock { ticket: foreign }));
         let mut queue = Retire::new();
         queue.push(foreign, ());
         let error = queue.collect(&second, drop).unwrap_err();

@@ -1,11 +1,11 @@
 //! Replays a trace on an allocator.
 
-mod hands;
 mod latencies;
 mod moves;
 mod placements;
 mod play;
 mod pools;
+mod release;
 mod report;
 #[cfg(feature = "sim")]
 mod simulated;
@@ -23,14 +23,14 @@ pub use report::{CallKind, CallReport, Extremes, Footprint, FreeRanges, ReplayRe
 use super::{AllocationNumber, PoolNumber, Record, Trace};
 use crate::allocation::{Allocation, AllocationInfo};
 use crate::allocator::Allocator;
-use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
+use crate::allocator::defragment::{OpenDefragmentation, PlannedAllocationMove};
 use crate::pool::{Pool, Scope};
 use placements::Placements;
 use translate::Translation;
 
 /// The pool or scope that contains an allocation, and frees it when it is destroyed itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Owner {
+enum ReplayedOwner {
     Nobody,
     Pool(u32),
     Scope(u32),
@@ -38,9 +38,9 @@ enum Owner {
 
 /// An allocation of the replay, for one of the trace.
 #[derive(Debug)]
-struct Held {
+struct ReplayedAllocation {
     allocation: Allocation,
-    owner: Owner,
+    owner: ReplayedOwner,
     /// The number of open mappings.
     mappings: u32,
 }
@@ -49,7 +49,7 @@ struct Held {
 #[derive(Debug)]
 struct Context {
     open: OpenDefragmentation,
-    moves: Vec<PlannedMove>,
+    moves: Vec<PlannedAllocationMove>,
 }
 
 /// A pool of the replay, for one of the trace: see [`Replay::pool`].
@@ -116,11 +116,11 @@ pub struct Replay<'a> {
     translation: Translation,
     /// True if the recording has one thread.
     is_single: bool,
-    live: BTreeMap<u32, Held>,
+    live: BTreeMap<u32, ReplayedAllocation>,
     pools: BTreeMap<u32, Pool>,
     scopes: BTreeMap<u32, Scope>,
     /// The allocations in each pool or scope, in order; some of them may be freed.
-    members: BTreeMap<Owner, Vec<u32>>,
+    members: BTreeMap<ReplayedOwner, Vec<u32>>,
     contexts: BTreeMap<u32, Context>,
     placements: Placements,
     report: ReplayReport,

@@ -2,8 +2,8 @@
 
 use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;
-use super::{CallKind, Context, Held, Owner, Replay};
-use crate::allocator::defragment::PlannedMove;
+use super::{CallKind, Context, Replay, ReplayedAllocation, ReplayedOwner};
+use crate::allocator::defragment::PlannedAllocationMove;
 use crate::defragment::DefragmentationInfo;
 use crate::pool::Pool;
 use sublet_engines::cast::index;
@@ -113,8 +113,8 @@ impl Replay<'_> {
     fn resolve_planned(
         &mut self,
         context: &Context,
-        planned: &PlannedMove,
-        (number, mut held): (u32, Held),
+        planned: &PlannedAllocationMove,
+        (number, mut held): (u32, ReplayedAllocation),
         outcome: MoveOutcome,
     ) {
         let (allocator, open) = (self.allocator, &context.open);
@@ -128,7 +128,7 @@ impl Replay<'_> {
                 let moved = self
                     .call(CallKind::Defragment, || allocator.complete_move(open, planned, allocation, users));
                 if moved.is_some() {
-                    self.placements.placed(&held.allocation, held.owner != Owner::Nobody);
+                    self.placements.placed(&held.allocation, held.owner != ReplayedOwner::Nobody);
                     self.placements.left(source);
                 } else {
                     self.report.moves_missing += 1;

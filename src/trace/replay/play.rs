@@ -4,11 +4,11 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use super::super::{Allocate, AllocateFailed, Event, Existing, Failure, Needs, Wanted};
-use super::{CallKind, Footprint, Held, Owner, Replay, hands};
+use super::{CallKind, Footprint, Replay, ReplayedAllocation, ReplayedOwner, release};
 use crate::allocation::Allocation;
 use crate::allocator::Resource;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::Requirements;
+use crate::device::ResourceRequirements;
 use crate::statistics::Statistics;
 
 impl From<&Statistics> for Footprint {
@@ -154,7 +154,7 @@ impl Replay<'_> {
             min_alignment: wanted.min_alignment,
             name: wanted.name.as_deref(),
         };
-        let requirements = Requirements {
+        let requirements = ResourceRequirements {
             size: needs.size,
             alignment: needs.alignment,
             memory_type_bits: self.translation.bits(needs.memory_type_bits),
@@ -175,14 +175,14 @@ impl Replay<'_> {
     }
 
     /// Stores an allocation.
-    fn keep(&mut self, number: u32, allocation: Allocation, owner: Owner, recorded_type: u32) {
-        self.placements.placed(&allocation, owner != Owner::Nobody);
+    fn keep(&mut self, number: u32, allocation: Allocation, owner: ReplayedOwner, recorded_type: u32) {
+        self.placements.placed(&allocation, owner != ReplayedOwner::Nobody);
         self.report.dedicated += u64::from(allocation.is_dedicated());
         self.report.other_memory_type += u64::from(allocation.memory_type_index() != recorded_type);
-        if owner != Owner::Nobody {
+        if owner != ReplayedOwner::Nobody {
             self.members.entry(owner).or_default().push(number);
         }
-        let before = self.live.insert(number, Held { allocation, owner, mappings: 0 });
+        let before = self.live.insert(number, ReplayedAllocation { allocation, owner, mappings: 0 });
         if let Some(before) = before {
             // Readers never give two allocations the same number.
             self.unknown();
@@ -191,9 +191,9 @@ impl Replay<'_> {
         self.look();
     }
 
-    pub(super) fn give_back(&mut self, held: Held) {
+    pub(super) fn give_back(&mut self, held: ReplayedAllocation) {
         self.placements.left(held.allocation.memory());
-        let freed = hands::free(self.allocator, held.allocation);
+        let freed = release::free(self.allocator, held.allocation);
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
 
@@ -231,9 +231,9 @@ impl Replay<'_> {
         let flags =
             if dedicated { AllocationCreateFlags::DEDICATED_MEMORY } else { AllocationCreateFlags::empty() };
         let owner = match (wanted.pool, wanted.scope) {
-            (Some(pool), _) => Owner::Pool(pool.0),
-            (None, Some(scope)) => Owner::Scope(scope.0),
-            (None, None) => Owner::Nobody,
+            (Some(pool), _) => ReplayedOwner::Pool(pool.0),
+            (None, Some(scope)) => ReplayedOwner::Scope(scope.0),
+            (None, None) => ReplayedOwner::Nobody,
         };
         match self.ask(needs, wanted, flags) {
             Some(Some(allocation)) => self.keep(number, allocation, owner, recorded_type),
@@ -257,7 +257,7 @@ impl Replay<'_> {
             Some(Some(allocation)) => {
                 self.report.granted_after_all += 1;
                 self.look();
-                let freed = hands::free(self.allocator, allocation);
+                let freed = release::free(self.allocator, allocation);
                 debug_assert!(freed.is_ok(), "{freed:?}");
             }
             Some(None) => {}
@@ -270,7 +270,7 @@ impl Replay<'_> {
         let Some(held) = self.live.remove(&number) else { return self.unknown() };
         self.placements.left(held.allocation.memory());
         let allocator = self.allocator;
-        self.call(CallKind::Free, || hands::free(allocator, held.allocation));
+        self.call(CallKind::Free, || release::free(allocator, held.allocation));
         self.look();
     }
 
@@ -285,7 +285,7 @@ impl Replay<'_> {
         let Some(held) = self.live.get_mut(&number).filter(|held| held.mappings > 0) else {
             return self.unknown();
         };
-        let (unmapped, took) = timed(|| hands::unmap(self.allocator, &held.allocation, held.mappings));
+        let (unmapped, took) = timed(|| release::unmap(self.allocator, &held.allocation, held.mappings));
         held.mappings -= 1;
         self.count(CallKind::Unmap, took, unmapped.is_err());
     }
@@ -331,16 +331,16 @@ impl Replay<'_> {
         }
         for (_, held) in std::mem::take(&mut self.live) {
             // Destroying a pool or scope frees its allocations.
-            if held.owner == Owner::Nobody {
+            if held.owner == ReplayedOwner::Nobody {
                 self.give_back(held);
             }
         }
         for (_, pool) in std::mem::take(&mut self.pools) {
-            let destroyed = hands::destroy_pool(self.allocator, pool);
+            let destroyed = release::destroy_pool(self.allocator, pool);
             debug_assert!(destroyed.is_ok(), "{destroyed:?}");
         }
         for (_, scope) in std::mem::take(&mut self.scopes) {
-            let freed = hands::free_scope(self.allocator, scope);
+            let freed = release::free_scope(self.allocator, scope);
             debug_assert!(freed.is_ok(), "{freed:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::{Event, PoolSettings, ScopeSettings};
 use super::play::timed;
-use super::{CallKind, Owner, Replay, hands};
+use super::{CallKind, Replay, ReplayedOwner, release};
 use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
@@ -21,7 +21,7 @@ impl Replay<'_> {
         if let Some(pool) = self.call(CallKind::CreatePool, || allocator.create_pool(&info)) {
             if let Some(before) = self.pools.insert(number, pool) {
                 self.unknown();
-                self.forget(Owner::Pool(number));
+                self.forget(ReplayedOwner::Pool(number));
                 self.end_pool(before);
             }
         }
@@ -29,7 +29,7 @@ impl Replay<'_> {
     }
 
     /// Removes the allocations of a pool or scope that was destroyed.
-    fn forget(&mut self, owner: Owner) {
+    fn forget(&mut self, owner: ReplayedOwner) {
         for number in self.members.remove(&owner).unwrap_or_default() {
             if self.live.get(&number).is_some_and(|held| held.owner == owner) {
                 if let Some(held) = self.live.remove(&number) {
@@ -41,17 +41,17 @@ impl Replay<'_> {
 
     fn end_pool(&mut self, pool: Pool) {
         let allocator = self.allocator;
-        self.call(CallKind::DestroyPool, || hands::destroy_pool(allocator, pool));
+        self.call(CallKind::DestroyPool, || release::destroy_pool(allocator, pool));
     }
 
     fn end_scope(&mut self, scope: Scope) {
         let allocator = self.allocator;
-        self.call(CallKind::FreeScope, || hands::free_scope(allocator, scope));
+        self.call(CallKind::FreeScope, || release::free_scope(allocator, scope));
     }
 
     pub(super) fn destroy_pool(&mut self, number: u32) {
         let Some(pool) = self.pools.remove(&number) else { return self.unknown() };
-        self.forget(Owner::Pool(number));
+        self.forget(ReplayedOwner::Pool(number));
         self.end_pool(pool);
         self.look();
     }
@@ -93,7 +93,7 @@ impl Replay<'_> {
         if let Some(scope) = self.call(CallKind::CreateScope, || allocator.create_scope(&info)) {
             if let Some(before) = self.scopes.insert(number, scope) {
                 self.unknown();
-                self.forget(Owner::Scope(number));
+                self.forget(ReplayedOwner::Scope(number));
                 self.end_scope(before);
             }
         }
@@ -101,7 +101,7 @@ impl Replay<'_> {
 
     pub(super) fn free_scope(&mut self, number: u32) {
         let Some(scope) = self.scopes.remove(&number) else { return self.unknown() };
-        self.forget(Owner::Scope(number));
+        self.forget(ReplayedOwner::Scope(number));
         self.end_scope(scope);
         self.look();
     }

@@ -14,8 +14,8 @@ impl Header {
     /// The profile lives until the process ends. Equal devices share one.
     #[must_use]
     pub fn profile(&self) -> &'static Profile {
-        let heap = |heap: &super::super::Heap| HeapProfile { size: heap.size, flags: heap.flags };
-        let kind = |kind: &super::super::MemoryType| TypeProfile { flags: kind.flags, heap: kind.heap };
+        let heap = |heap: &super::super::TraceHeap| HeapProfile { size: heap.size, flags: heap.flags };
+        let kind = |kind: &super::super::TraceMemoryType| TypeProfile { flags: kind.flags, heap: kind.heap };
         let heaps: Vec<_> = self.heaps.iter().map(heap).collect();
         let types: Vec<_> = self.memory_types.iter().map(kind).collect();
         let has = |flag| self.flags.contains(flag);

@@ -26,7 +26,7 @@ fn allocate_with(number: u32, size: u64, wanted: Wanted) -> Event {
         allocation: AllocationNumber(number),
         resource: Needs { size, alignment: 256, kind: ResourceKind::Buffer, ..Needs::default() },
         wanted,
-        granted: Granted::default(),
+        granted: GrantedMemory::default(),
     }))
 }
 
@@ -283,8 +283,8 @@ fn a_header_of_nonsense_is_a_device_all_the_same() {
     let odd = Header {
         device_name: "no such device".repeat(40).into(),
         device_type: vk::PhysicalDeviceType::from_raw(77),
-        heaps: vec![Heap { size: 0, flags: vk::MemoryHeapFlags::empty() }; 40],
-        memory_types: vec![MemoryType { heap: 99, flags }; 80],
+        heaps: vec![TraceHeap { size: 0, flags: vk::MemoryHeapFlags::empty() }; 40],
+        memory_types: vec![TraceMemoryType { heap: 99, flags }; 80],
         buffer_image_granularity: 0,
         non_coherent_atom_size: u64::MAX,
         max_memory_allocation_count: 0,
@@ -319,11 +319,15 @@ fn the_same_device_has_the_same_profile_and_a_known_one_its_own() {
             device_type: said.device_type,
             driver_version: said.driver_version,
             device_api_version: said.api_version,
-            heaps: profile.heaps.iter().map(|heap| Heap { size: heap.size, flags: heap.flags }).collect(),
+            heaps: profile
+                .heaps
+                .iter()
+                .map(|heap| TraceHeap { size: heap.size, flags: heap.flags })
+                .collect(),
             memory_types: profile
                 .types
                 .iter()
-                .map(|kind| MemoryType { heap: kind.heap, flags: kind.flags })
+                .map(|kind| TraceMemoryType { heap: kind.heap, flags: kind.flags })
                 .collect(),
             buffer_image_granularity: said.limits.buffer_image_granularity,
             non_coherent_atom_size: said.limits.non_coherent_atom_size,

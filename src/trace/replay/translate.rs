@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::record::header::{Header, MemoryType};
+use crate::record::header::{Header, TraceMemoryType};
 use sublet_engines::cast::index;
 
 /// The memory types that replace each type of the recorded device.
@@ -31,7 +31,7 @@ fn all(count: usize) -> u32 {
 impl Translation {
     pub(super) fn new(header: &Header, here: &vk::PhysicalDeviceMemoryProperties) -> Self {
         let (there, here) = (&header.memory_types, here.memory_types_as_slice());
-        let equal = |(there, here): (&MemoryType, &vk::MemoryType)| {
+        let equal = |(there, here): (&TraceMemoryType, &vk::MemoryType)| {
             there.flags == here.property_flags && there.heap == here.heap_index
         };
         let is_same = there.len() == here.len() && there.iter().zip(here).all(equal);
@@ -93,7 +93,7 @@ mod tests {
     const CACHED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::from_raw(0b1110);
 
     fn header(types: &[vk::MemoryPropertyFlags]) -> Header {
-        let memory_types = types.iter().map(|flags| MemoryType { heap: 0, flags: *flags }).collect();
+        let memory_types = types.iter().map(|flags| TraceMemoryType { heap: 0, flags: *flags }).collect();
         Header { memory_types, ..Header::default() }
     }
 

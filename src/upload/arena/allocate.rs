@@ -2,11 +2,11 @@
 
 use std::mem::MaybeUninit;
 
-use super::pages::{Page, PageId};
+use super::pages::{ArenaPage, PageId};
 use super::{NO_PAGE, UploadArena};
 use crate::retire::{ClockView, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::backing::Backing;
+use crate::upload::backing::PageBacking;
 use crate::upload::create_info::Oversize;
 use crate::upload::error::{UploadError, WaitError};
 use crate::upload::piece::{Alignments, Upload, padding};
@@ -15,7 +15,7 @@ use sublet_engines::cast::{host_size, widen};
 /// Allocates `size` bytes in a page. Returns `None` and changes nothing if the page is too full. `size` must not be
 /// zero, and `alignment` must be a power of two.
 #[inline]
-fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
+fn take(page: &mut ArenaPage, size: u64, alignment: u64) -> Option<Upload> {
     let padding = padding(page.next, alignment);
     let rest = page.rest().checked_sub(padding)?;
     if size > rest {
@@ -204,7 +204,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         &mut self,
         size: u64,
         alignment: u64,
-        then: impl FnOnce(&mut Backing, Upload) -> R,
+        then: impl FnOnce(&mut PageBacking, Upload) -> R,
     ) -> Result<R, UploadError> {
         if size != 0 && alignment.is_power_of_two() && alignment <= self.buffers.most_alignment {
             if let Some(page) = self.pages.get_mut(self.current) {
@@ -244,7 +244,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         let fresh = self.pages.take_free().unwrap_or_else(|| unreachable!("one was made ready"));
         // The page with more space becomes current, so a large upload does not waste the rest of a page that was just
         // started.
-        let rest = self.pages.get(self.current).map_or(0, Page::rest);
+        let rest = self.pages.get(self.current).map_or(0, ArenaPage::rest);
         if page_size - size >= rest {
             self.leave_current();
             self.current = fresh;

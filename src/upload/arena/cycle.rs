@@ -1,7 +1,7 @@
 //! The life of a page: flushed, in flight, collected, then kept or destroyed.
 
 use super::UploadArena;
-use super::pages::{Page, PageId};
+use super::pages::{ArenaPage, PageId};
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::error::{FlushError, UploadError};
@@ -22,7 +22,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
         let current = self.current;
-        let is_used = self.pages.get(current).is_some_and(Page::is_used);
+        let is_used = self.pages.get(current).is_some_and(ArenaPage::is_used);
         let in_use = self.touched.iter().copied().chain(is_used.then_some(current));
         for page in in_use.filter_map(|page| self.pages.get(page)) {
             self.buffers.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
@@ -70,7 +70,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         let used: u64 = self.pages.iter().map(|page| page.used).sum();
         self.peak_used = self.peak_used.max(used);
         let current = self.current;
-        let is_used = self.pages.get(current).is_some_and(Page::is_used);
+        let is_used = self.pages.get(current).is_some_and(ArenaPage::is_used);
         for id in self.touched.iter().copied().chain(is_used.then_some(current)) {
             if let Some(page) = self.pages.get_mut(id) {
                 page.flushed = page.next;
@@ -148,7 +148,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// [`UploadError`] if the heaps are too small, the limit is reached, or the driver fails. Pages that the call had
     /// created are destroyed again.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
-        let rest = self.pages.get(self.current).map_or(0, Page::rest);
+        let rest = self.pages.get(self.current).map_or(0, ArenaPage::rest);
         let page_size = self.page_size();
         let there = rest.saturating_add(self.pages.free_pages_bytes());
         let missing = bytes.saturating_sub(there).div_ceil(page_size);

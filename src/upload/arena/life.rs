@@ -4,11 +4,11 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::pages::{Page, PageId, Pages};
+use super::pages::{ArenaPage, ArenaPages, PageId};
 use super::{NO_PAGE, UploadArena};
 use crate::retire::Retire;
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::buffers::{Buffers, Ranges};
+use crate::upload::buffers::{ArenaBuffers, FlushRanges};
 use crate::upload::create_info::UploadArenaCreateInfo;
 use crate::upload::error::{CreateUploadError, UploadError, is_shortage, may_pass};
 use crate::vector::{Growth, Policy};
@@ -30,9 +30,9 @@ impl<A: AllocatorRef> UploadArena<A> {
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         // SAFETY: the caller's promise.
-        let (buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
+        let (buffers, page_size) = unsafe { ArenaBuffers::new(allocator, info, Location::caller()) }?;
         Ok(Self {
-            pages: Pages::default(),
+            pages: ArenaPages::default(),
             current: NO_PAGE,
             buffers,
             policy: Policy {
@@ -48,7 +48,7 @@ impl<A: AllocatorRef> UploadArena<A> {
             touched: Vec::new(),
             retire: Retire::new(),
             done: Vec::new(),
-            ranges: Ranges::default(),
+            ranges: FlushRanges::default(),
             collections: 0,
             peak_used: 0,
             not_sync: PhantomData,
@@ -72,10 +72,10 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// free page for a large request, and free pages of large requests for a regular page. As a last resort, tries
     /// another heap.
     pub(super) fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
-        if own && self.pages.get(self.current).is_some_and(Page::is_done) {
+        if own && self.pages.get(self.current).is_some_and(ArenaPage::is_done) {
             self.leave_current();
         }
-        let may_go = |pages: &Pages| if own { pages.free_bytes } else { pages.own_free_bytes() };
+        let may_go = |pages: &ArenaPages| if own { pages.free_bytes } else { pages.own_free_bytes() };
         let in_use = self.pages.reserved - may_go(&self.pages);
         let memory_limit = self.policy.max_units;
         if !self.policy.allows(self.pages.count(), in_use, size) {

@@ -14,9 +14,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
-use self::pages::{Page, PageId, Pages};
+use self::pages::{ArenaPage, ArenaPages, PageId};
 use super::allocator_ref::AllocatorRef;
-use super::buffers::{Buffers, Ranges};
+use super::buffers::{ArenaBuffers, FlushRanges};
 use super::create_info::Oversize;
 use super::statistics::ArenaStatistics;
 use crate::retire::Retire;
@@ -109,10 +109,10 @@ const NO_PAGE: PageId = PageId::MAX;
 #[doc(alias = "DynamicUploadHeap")]
 #[doc(alias = "GPURingBuffer")]
 pub struct UploadArena<A: AllocatorRef> {
-    pages: Pages,
+    pages: ArenaPages,
     /// The page that receives uploads: neither free nor in `touched`.
     current: PageId,
-    buffers: Buffers<A>,
+    buffers: ArenaBuffers<A>,
     /// The memory limit, and which free pages to destroy: the same policy as for blocks of a vector.
     policy: Policy,
     /// The page size, and which requests get their own page.
@@ -124,7 +124,7 @@ pub struct UploadArena<A: AllocatorRef> {
     retire: Retire<PageId>,
     /// Pages that [`Self::collect`] found done. Kept for its capacity.
     done: Vec<PageId>,
-    ranges: Ranges,
+    ranges: FlushRanges,
     /// The number of calls of [`Self::collect`].
     collections: u64,
     peak_used: u64,
@@ -160,7 +160,7 @@ impl<A: AllocatorRef> UploadArena<A> {
             peak_reserved: pages.peak_reserved,
             free: pages.free_bytes,
             peak_used: self.peak_used,
-            rest: pages.get(self.current).map_or(0, Page::rest),
+            rest: pages.get(self.current).map_or(0, ArenaPage::rest),
             ..ArenaStatistics::default()
         };
         for page in pages.iter() {

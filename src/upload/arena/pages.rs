@@ -25,8 +25,8 @@ use std::ops::Range;
 
 use crate::error::CreateError;
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::backing::Backing;
-use crate::upload::buffers::Buffers;
+use crate::upload::backing::PageBacking;
+use crate::upload::buffers::ArenaBuffers;
 use crate::vector::Policy;
 use sublet_engines::cast::{index, narrow};
 
@@ -34,8 +34,8 @@ use sublet_engines::cast::{index, narrow};
 pub(super) type PageId = u32;
 
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) backing: Backing,
+pub(super) struct ArenaPage {
+    pub(super) backing: PageBacking,
     /// The offset at which the next upload may begin.
     pub(super) next: u64,
     /// The end of the bytes that flushes have covered.
@@ -52,9 +52,9 @@ pub(super) struct Page {
     free_since: Option<u64>,
 }
 
-impl Page {
+impl ArenaPage {
     const VACANT: Self = Self {
-        backing: Backing::GONE,
+        backing: PageBacking::GONE,
         next: 0,
         flushed: 0,
         used: 0,
@@ -92,8 +92,8 @@ impl Page {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Pages {
-    slots: Vec<Page>,
+pub(super) struct ArenaPages {
+    slots: Vec<ArenaPage>,
     vacant: Vec<PageId>,
     /// The page that was freed last is at the back and is reused first, because it is most likely in a cache. Trimming
     /// starts at the front.
@@ -105,19 +105,19 @@ pub(super) struct Pages {
     pub(super) peak_reserved: u64,
 }
 
-impl Pages {
+impl ArenaPages {
     /// Returns a page; `None` for [`PageId::MAX`].
     #[inline]
-    pub(super) fn get_mut(&mut self, page: PageId) -> Option<&mut Page> {
+    pub(super) fn get_mut(&mut self, page: PageId) -> Option<&mut ArenaPage> {
         self.slots.get_mut(index(page))
     }
 
-    pub(super) fn get(&self, page: PageId) -> Option<&Page> {
+    pub(super) fn get(&self, page: PageId) -> Option<&ArenaPage> {
         self.slots.get(index(page))
     }
 
     /// The pages in occupied slots.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Page> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ArenaPage> {
         self.slots.iter().filter(|page| page.backing.size() > 0)
     }
 
@@ -156,13 +156,13 @@ impl Pages {
         self.get(page).is_some_and(|page| page.own)
     }
 
-    /// Creates a free page: see [`Buffers::create`].
+    /// Creates a free page: see [`ArenaBuffers::create`].
     ///
     /// # Safety
     /// The usages of `buffers` are valid for the device, and the size is not zero.
     pub(super) unsafe fn create<A: AllocatorRef>(
         &mut self,
-        buffers: &mut Buffers<A>,
+        buffers: &mut ArenaBuffers<A>,
         size: u64,
         own: bool,
         collections: u64,
@@ -170,7 +170,7 @@ impl Pages {
     ) -> Result<PageId, CreateError> {
         // SAFETY: the caller's promise: the usages of `buffers` are valid for the device, and the size is not zero.
         let backing = unsafe { buffers.create(size, own, heaps, told) }?;
-        let page = Page { backing, own, ..Page::VACANT };
+        let page = ArenaPage { backing, own, ..ArenaPage::VACANT };
         let at = match self.vacant.pop() {
             Some(at) => {
                 self.slots[index(at)] = page;
@@ -233,18 +233,18 @@ impl Pages {
     ///
     /// # Safety
     /// The device no longer uses it.
-    unsafe fn destroy<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
+    unsafe fn destroy<A: AllocatorRef>(&mut self, buffers: &ArenaBuffers<A>, page: PageId) {
         let slot = &mut self.slots[index(page)];
         self.reserved -= slot.backing.size();
         // SAFETY: the caller's promise: the device no longer uses it.
         unsafe { buffers.destroy(&mut slot.backing) };
-        *slot = Page::VACANT;
+        *slot = ArenaPage::VACANT;
         self.vacant.push(page);
     }
 
     /// Destroys free pages until `bytes` are released: pages of large requests first, and of each kind the one that has
     /// been free for longest. Returns the released bytes.
-    pub(super) fn trim<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, bytes: u64) -> u64 {
+    pub(super) fn trim<A: AllocatorRef>(&mut self, buffers: &ArenaBuffers<A>, bytes: u64) -> u64 {
         let before = self.reserved;
         while before - self.reserved < bytes {
             let Some(page) = self.own_free.pop_front().or_else(|| self.free.pop_front()) else { break };
@@ -259,7 +259,7 @@ impl Pages {
     /// Destroys free pages that the policy no longer keeps after this many collections.
     pub(super) fn trim_idle<A: AllocatorRef>(
         &mut self,
-        buffers: &Buffers<A>,
+        buffers: &ArenaBuffers<A>,
         policy: &Policy,
         collections: u64,
     ) {
@@ -282,7 +282,7 @@ impl Pages {
     }
 
     /// Destroys a page that [`Self::create`] created and that is still unused.
-    pub(super) fn undo<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
+    pub(super) fn undo<A: AllocatorRef>(&mut self, buffers: &ArenaBuffers<A>, page: PageId) {
         for list in [&mut self.free, &mut self.own_free] {
             list.retain(|&free| free != page);
         }
@@ -295,7 +295,7 @@ impl Pages {
     ///
     /// # Safety
     /// The device no longer uses any of them.
-    pub(super) unsafe fn destroy_all<A: AllocatorRef>(&mut self, buffers: &Buffers<A>) {
+    pub(super) unsafe fn destroy_all<A: AllocatorRef>(&mut self, buffers: &ArenaBuffers<A>) {
         for page in &mut self.slots {
             // SAFETY: the caller's promise: the device no longer uses any of them.
             unsafe { buffers.destroy(&mut page.backing) };

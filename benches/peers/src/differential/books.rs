@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use ash::vk;
 
 use super::side::Placement;
-use super::tap::{Log, Tap};
+use super::tap::{Tap, TapLog};
 
 /// The owner of a `VkDeviceMemory`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Owner {
+pub(super) enum MemoryOwner {
     /// The default vector of a memory type.
     Default(u32),
     /// A pool, by its slot.
@@ -17,8 +17,8 @@ pub(super) enum Owner {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Block {
-    pub(super) owner: Owner,
+pub(super) struct BookedBlock {
+    pub(super) owner: MemoryOwner,
     pub(super) memory_type: u32,
     pub(super) size: u64,
     pub(super) dedicated: bool,
@@ -28,20 +28,20 @@ pub(super) struct Block {
 
 /// The memory of one side.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Books {
-    pub(super) blocks: BTreeMap<vk::DeviceMemory, Block>,
+pub(super) struct MemoryBooks {
+    pub(super) blocks: BTreeMap<vk::DeviceMemory, BookedBlock>,
 }
 
-impl Books {
+impl MemoryBooks {
     /// Applies the driver calls of an operation. `pool` is the operation's pool, if it had one.
-    pub(super) fn enter(&mut self, log: &Log, tap: &Tap, pool: Option<usize>) {
+    pub(super) fn enter(&mut self, log: &TapLog, tap: &Tap, pool: Option<usize>) {
         for memory in &log.got {
             // Memory that was already freed is skipped.
             if let Some(found) = tap.live(*memory) {
                 let memory_type = found.memory_type;
-                let owner = pool.map_or(Owner::Default(memory_type), Owner::Pool);
+                let owner = pool.map_or(MemoryOwner::Default(memory_type), MemoryOwner::Pool);
                 let used = BTreeMap::new();
-                let block = Block { owner, memory_type, size: found.size, dedicated: false, used };
+                let block = BookedBlock { owner, memory_type, size: found.size, dedicated: false, used };
                 self.blocks.insert(*memory, block);
             }
         }
@@ -78,7 +78,7 @@ impl Books {
     }
 
     /// Returns all blocks without their names, in an order that is the same on both sides.
-    pub(super) fn shape(&self) -> Vec<(Owner, u64, bool)> {
+    pub(super) fn shape(&self) -> Vec<(MemoryOwner, u64, bool)> {
         let mut shape: Vec<_> =
             self.blocks.values().map(|block| (block.owner, block.size, block.dedicated)).collect();
         shape.sort_unstable();
@@ -95,7 +95,7 @@ impl Books {
     }
 
     /// Returns the numbers of empty blocks and of all blocks of a vector.
-    pub(super) fn empties(&self, owner: Owner) -> (usize, usize) {
+    pub(super) fn empties(&self, owner: MemoryOwner) -> (usize, usize) {
         let own = || self.blocks.values().filter(|block| block.owner == owner && !block.dedicated);
         (own().filter(|block| block.used.is_empty()).count(), own().count())
     }

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::run::{Order, run};
+use super::run::{ProgramSelection, run};
 use crate::cli::Options;
 use crate::output::say;
 
@@ -18,7 +18,8 @@ pub(crate) fn command(
 ) -> Result<(), String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = options.threads.first().copied().unwrap_or(processors);
-    let order = Order { programs, seed: options.seed, profile, only: options.only.clone(), threads };
+    let order =
+        ProgramSelection { programs, seed: options.seed, profile, only: options.only.clone(), threads };
     progress.set_length(programs);
     if let Ok(style) = ProgressStyle::with_template("[{elapsed}] {wide_bar} {pos} of {len} programs, {eta}") {
         progress.set_style(style);

@@ -6,8 +6,8 @@ use sublet::{
     AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim,
 };
 
-use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Placement, Side};
+use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
+use super::side::{Compacted, CompactionSettings, Placement, Side};
 use super::sublet_side::SubletSide;
 use super::vma_side::VmaSide;
 use crate::script::Random;
@@ -28,19 +28,19 @@ pub(super) struct Gains {
     /// Number of heaps of which Sublet, or VMA, freed more, by algorithm.
     pub(super) more: [u64; 4],
     pub(super) less: [u64; 4],
-    pub(super) vma: Sums,
-    pub(super) sublet: Sums,
+    pub(super) vma: CompactionSums,
+    pub(super) sublet: CompactionSums,
 }
 
 /// Sums of one side, in bytes except for the moves.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Sums {
+pub(super) struct CompactionSums {
     pub(super) freed: u128,
     pub(super) moved: u128,
     pub(super) moves: u64,
 }
 
-impl AddAssign<&Compacted> for Sums {
+impl AddAssign<&Compacted> for CompactionSums {
     fn add_assign(&mut self, done: &Compacted) {
         self.freed += u128::from(done.bytes_freed);
         self.moved += u128::from(done.bytes_moved);
@@ -66,13 +66,13 @@ impl Gains {
 }
 
 /// The operations on each side: the pool, allocated sizes, and freed slots.
-struct Heap {
+struct CompactHeap {
     pool: Option<PoolSpec>,
     sizes: Vec<(u64, u64)>,
     freed: Vec<usize>,
 }
 
-fn heap(random: &mut Random, memory_type: u32) -> Heap {
+fn heap(random: &mut Random, memory_type: u32) -> CompactHeap {
     let pool = (random.below(3) != 0).then(|| PoolSpec {
         memory_type,
         flags: sublet::PoolCreateFlags::empty(),
@@ -95,13 +95,17 @@ fn heap(random: &mut Random, memory_type: u32) -> Heap {
     let share = 20 + random.below(70);
     // The first allocation stays, because VMA divides by the number of allocations.
     let freed = (1..sizes.len()).filter(|_| random.below(100) < share).collect();
-    Heap { pool, sizes, freed }
+    CompactHeap { pool, sizes, freed }
 }
 
 /// Bytes before and after, and the result.
-type Done = (u64, u64, Compacted);
+type CompactionResult = (u64, u64, Compacted);
 
-fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec<Placement>), String> {
+fn one<S: Side>(
+    mut side: S,
+    heap: &CompactHeap,
+    how: &CompactionSettings,
+) -> Result<(CompactionResult, Vec<Placement>), String> {
     if let Some(pool) = &heap.pool {
         side.create_pool(0, pool).map_err(|failed| format!("no pool: {failed:?}"))?;
     }
@@ -118,7 +122,7 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
     };
     let pool = heap.pool.map(|_| 0);
     for (slot, (size, alignment)) in heap.sizes.iter().enumerate() {
-        let resource = Resource::Raw { size: *size, alignment: *alignment, bits: u32::MAX };
+        let resource = ProgramResource::Raw { size: *size, alignment: *alignment, bits: u32::MAX };
         side.allocate(slot, &resource, &spec, pool).map_err(|failed| format!("no room: {failed:?}"))?;
     }
     heap.freed.iter().for_each(|slot| side.free(*slot));
@@ -142,7 +146,7 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
 /// driver's.
 pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains, String> {
     let mut random = Random::new(seed);
-    let setup = Setup {
+    let setup = ProgramSetup {
         profile,
         minor: ash::vk::api_version_minor(profile.api_version).min(4),
         flags: AllocatorCreateFlags::empty(),
@@ -156,7 +160,7 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
         profile.types[memory_type as usize].flags.contains(ash::vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
     let heap = heap(&mut random, if amd { 0 } else { memory_type });
     let algorithm = random.below(4) as usize;
-    let how = Compaction {
+    let how = CompactionSettings {
         algorithm: ALGORITHMS[algorithm],
         pool: heap.pool.map(|_| 0),
         max_bytes: if random.below(2) == 0 { 0 } else { 1 << (16 + random.below(6)) },

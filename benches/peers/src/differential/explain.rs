@@ -4,31 +4,31 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolCreateFlags};
 
 use super::differences::Difference;
-use super::play::{Needs, gives_back, refusals};
-use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Failed, HeapFigures, Placement, Why};
-use super::tap::{Fault, FaultyCall, Log};
+use super::play::{ResourceNeeds, gives_back, refusals};
+use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
+use super::side::{FailedOperation, HeapFigures, Placement, Why};
+use super::tap::{Fault, FaultyCall, TapLog};
 
 /// One allocation request to both sides.
-pub(super) struct Case<'a> {
-    pub(super) setup: &'a Setup,
-    pub(super) resource: &'a Resource,
+pub(super) struct ExplainedRequest<'a> {
+    pub(super) setup: &'a ProgramSetup,
+    pub(super) resource: &'a ProgramResource,
     pub(super) spec: &'a Spec,
     pub(super) pool: Option<&'a PoolSpec>,
-    pub(super) needs: Option<Needs>,
+    pub(super) needs: Option<ResourceNeeds>,
     pub(super) fault: Option<Fault>,
     /// True if both held the same memory before.
     pub(super) aligned: bool,
     /// The heaps before, of VMA and of Sublet.
     pub(super) before: &'a [HeapFigures],
     pub(super) sublet_before: &'a [HeapFigures],
-    pub(super) vma: &'a Result<Placement, Failed>,
-    pub(super) sublet: &'a Result<Placement, Failed>,
-    pub(super) vma_log: &'a Log,
-    pub(super) sublet_log: &'a Log,
+    pub(super) vma: &'a Result<Placement, FailedOperation>,
+    pub(super) sublet: &'a Result<Placement, FailedOperation>,
+    pub(super) vma_log: &'a TapLog,
+    pub(super) sublet_log: &'a TapLog,
 }
 
-impl Case<'_> {
+impl ExplainedRequest<'_> {
     pub(super) fn text(&self) -> String {
         format!(
             "aligned {}, {:?} {:?} {:?} needs {:?} fault {:?}\n  before: VMA {:?}\n          Sublet {:?}\n  VMA    {:?}\n    {:?}\n  Sublet {:?}\n    {:?}",
@@ -141,9 +141,9 @@ impl Case<'_> {
             .pool
             .is_some_and(|pool| pool.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY));
         let kind = match self.resource {
-            Resource::Raw { .. } | Resource::ForImage(_) => true,
-            Resource::Image(image) => image.tiling == vk::ImageTiling::OPTIMAL,
-            Resource::Buffer { .. } | Resource::ForBuffer(_) => false,
+            ProgramResource::Raw { .. } | ProgramResource::ForImage(_) => true,
+            ProgramResource::Image(image) => image.tiling == vk::ImageTiling::OPTIMAL,
+            ProgramResource::Buffer { .. } | ProgramResource::ForBuffer(_) => false,
         };
         granularity > 1 && !ignored && kind
     }
@@ -164,7 +164,7 @@ pub(super) fn follows_newer_rule(spec: &Spec) -> bool {
 }
 
 /// Returns the intended difference, if it is one.
-pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
+pub(super) fn explain(case: &ExplainedRequest<'_>) -> Option<Difference> {
     let why = case.sublet.as_ref().err().map(|failed| failed.why);
     let error = match why {
         Some(Why::Allocation(error)) => Some(error),
@@ -241,7 +241,8 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
         return Some(Difference::EmptyBlock);
     }
     // Both had the same failures, and then one of them had space.
-    let shared = |place: &Result<Placement, Failed>| place.as_ref().is_ok_and(|place| !place.dedicated);
+    let shared =
+        |place: &Result<Placement, FailedOperation>| place.as_ref().is_ok_and(|place| !place.dedicated);
     if shared(case.sublet)
         && case.vma_log.asked.starts_with(&case.sublet_log.asked)
         && refusals(case.sublet_log) == case.sublet_log.asked.len()

@@ -3,7 +3,9 @@
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags, sim};
 
-use super::program::{BufferSpec, ImageSpec, PoolSpec, Program, Resource, Setup, Spec, Step};
+use super::program::{
+    BufferSpec, ImageSpec, PoolSpec, ProgramResource, ProgramSetup, ProgramStep, RandomProgram, Spec,
+};
 use super::tap::{Fault, FaultyCall};
 use crate::script::Random;
 
@@ -20,23 +22,23 @@ const FLAGS: [(AllocatorCreateFlags, &str); 7] = [
 /// Generates a program.
 struct Generator {
     random: Random,
-    setup: Setup,
+    setup: ProgramSetup,
     /// The features that the setup's device has enabled.
     can_address: bool,
 }
 
 /// Generates the program of a seed. `offered` are the extensions of the profile's device.
-pub(super) fn program(seed: u64, profile: &'static sim::Profile, offered: &[String]) -> Program {
+pub(super) fn program(seed: u64, profile: &'static sim::Profile, offered: &[String]) -> RandomProgram {
     let mut random = Random::new(seed);
     let setup = setup(&mut random, profile, offered);
     let can_address = offered.iter().any(|name| name == "VK_KHR_buffer_device_address");
     let mut generator = Generator { random, setup, can_address };
     let steps = 20 + generator.random.below(41);
     let steps = (0..steps).map(|_| generator.step()).collect();
-    Program { seed, setup: generator.setup, steps }
+    RandomProgram { seed, setup: generator.setup, steps }
 }
 
-fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]) -> Setup {
+fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]) -> ProgramSetup {
     let newest = vk::api_version_minor(profile.api_version).min(4);
     let minor = if random.below(3) == 0 { random.below(u64::from(newest) + 1) as u32 } else { newest };
     let mut flags = AllocatorCreateFlags::empty();
@@ -67,7 +69,7 @@ fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]
     };
     let max_count = if random.below(7) == 0 { Some(4 + random.below(24) as u32) } else { None };
     let empty_blocks_kept = u32::from(random.below(4) != 0);
-    Setup { profile, minor, flags, large_block, heap_limits, max_count, empty_blocks_kept }
+    ProgramSetup { profile, minor, flags, large_block, heap_limits, max_count, empty_blocks_kept }
 }
 
 impl Generator {
@@ -79,18 +81,18 @@ impl Generator {
         of[self.random.below(of.len() as u64) as usize]
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> ProgramStep {
         match self.random.below(100) {
-            0..6 => Step::CreatePool(self.pool()),
-            6..7 => Step::DestroyPool(self.random.any()),
+            0..6 => ProgramStep::CreatePool(self.pool()),
+            6..7 => ProgramStep::DestroyPool(self.random.any()),
             7..55 => {
                 let resource = self.resource();
-                Step::Allocate { resource, spec: self.spec(&resource), fault: self.fault() }
+                ProgramStep::Allocate { resource, spec: self.spec(&resource), fault: self.fault() }
             }
-            55..78 => Step::Free(self.random.any()),
-            78..81 => Step::Map(self.random.any()),
-            81..83 => Step::Unmap(self.random.any()),
-            83..88 => Step::Flush {
+            55..78 => ProgramStep::Free(self.random.any()),
+            78..81 => ProgramStep::Map(self.random.any()),
+            81..83 => ProgramStep::Unmap(self.random.any()),
+            83..88 => ProgramStep::Flush {
                 pick: self.random.any(),
                 from: self.random.below(257),
                 size: self.random.below(257),
@@ -98,14 +100,14 @@ impl Generator {
             },
             88..96 => {
                 let resource = self.resource();
-                Step::Find { resource, spec: self.spec(&resource) }
+                ProgramStep::Find { resource, spec: self.spec(&resource) }
             }
-            96..98 => Step::Budget {
+            96..98 => ProgramStep::Budget {
                 heap: self.random.any(),
                 budget: self.random.below(300),
                 others: self.random.below(200),
             },
-            _ => Step::Frame,
+            _ => ProgramStep::Frame,
         }
     }
 
@@ -210,25 +212,25 @@ impl Generator {
         ImageSpec { format, extent, mips, layers, tiling, usage }
     }
 
-    fn resource(&mut self) -> Resource {
+    fn resource(&mut self) -> ProgramResource {
         match self.random.below(100) {
             0..34 => {
                 let all = self.setup.profile.all_types();
                 let bits = if self.chance(60) { all } else { self.random.any() as u32 & all };
                 let alignment = 1 << self.one(&[0_u32, 4, 6, 8, 8, 8, 12, 16]);
-                Resource::Raw { size: self.size(), alignment, bits }
+                ProgramResource::Raw { size: self.size(), alignment, bits }
             }
             34..66 => {
                 let min_alignment = if self.chance(15) { 1 << self.random.below(17) } else { 0 };
-                Resource::Buffer { buffer: self.buffer(), min_alignment }
+                ProgramResource::Buffer { buffer: self.buffer(), min_alignment }
             }
-            66..92 => Resource::Image(self.image()),
+            66..92 => ProgramResource::Image(self.image()),
             92..96 => {
                 let mut buffer = self.buffer();
                 buffer.size = buffer.size.max(1);
-                Resource::ForBuffer(buffer)
+                ProgramResource::ForBuffer(buffer)
             }
-            _ => Resource::ForImage(self.image()),
+            _ => ProgramResource::ForImage(self.image()),
         }
     }
 
@@ -243,7 +245,7 @@ impl Generator {
         }
     }
 
-    fn spec(&mut self, resource: &Resource) -> Spec {
+    fn spec(&mut self, resource: &ProgramResource) -> Spec {
         let mut flags = Flags::empty();
         for (flag, percent) in [
             (Flags::DEDICATED_MEMORY, 7),
@@ -274,7 +276,7 @@ impl Generator {
         if self.chance(1) {
             flags |= self.one(&strategies);
         }
-        let knows = matches!(resource, Resource::Buffer { .. } | Resource::Image(_));
+        let knows = matches!(resource, ProgramResource::Buffer { .. } | ProgramResource::Image(_));
         let mut usage = if knows && self.chance(50) {
             self.one(&MemoryUsage::ALL[7..])
         } else {

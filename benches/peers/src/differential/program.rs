@@ -13,7 +13,7 @@ use super::tap::Fault;
 
 /// The settings of the allocators, and their device.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub(super) struct ProgramSetup {
     pub(super) profile: &'static sim::Profile,
     pub(super) minor: u32,
     pub(super) flags: AllocatorCreateFlags,
@@ -26,7 +26,7 @@ pub(super) struct Setup {
     pub(super) empty_blocks_kept: u32,
 }
 
-impl Setup {
+impl ProgramSetup {
     /// Returns the part of the heap that the allocators may use.
     pub(super) fn heap_size(&self, heap: u32) -> u64 {
         let limit = self.heap_limits.get(heap as usize).copied().unwrap_or(vk::WHOLE_SIZE);
@@ -126,7 +126,7 @@ impl ImageSpec {
 
 /// The resource or requirements of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Resource {
+pub(super) enum ProgramResource {
     Raw {
         size: u64,
         alignment: u64,
@@ -144,11 +144,11 @@ pub(super) enum Resource {
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum ProgramStep {
     CreatePool(PoolSpec),
     DestroyPool(u64),
     Allocate {
-        resource: Resource,
+        resource: ProgramResource,
         spec: Spec,
         fault: Option<Fault>,
     },
@@ -163,7 +163,7 @@ pub(super) enum Step {
         invalidate: bool,
     },
     Find {
-        resource: Resource,
+        resource: ProgramResource,
         spec: Spec,
     },
     /// The heap's budget and the usage of other processes, in 256ths of the heap.
@@ -175,18 +175,18 @@ pub(super) enum Step {
     Frame,
 }
 
-impl Step {
+impl ProgramStep {
     /// Returns its name for `--only`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::CreatePool(_) => "create-pool",
             Self::DestroyPool(_) => "destroy-pool",
             Self::Allocate { resource, .. } => match resource {
-                Resource::Raw { .. } => "raw",
-                Resource::Buffer { .. } => "buffer",
-                Resource::Image(_) => "image",
-                Resource::ForBuffer(_) => "for-buffer",
-                Resource::ForImage(_) => "for-image",
+                ProgramResource::Raw { .. } => "raw",
+                ProgramResource::Buffer { .. } => "buffer",
+                ProgramResource::Image(_) => "image",
+                ProgramResource::ForBuffer(_) => "for-buffer",
+                ProgramResource::ForImage(_) => "for-image",
             },
             Self::Free(_) => "free",
             Self::Map(_) => "map",
@@ -200,8 +200,8 @@ impl Step {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct RandomProgram {
     pub(super) seed: u64,
-    pub(super) setup: Setup,
-    pub(super) steps: Vec<Step>,
+    pub(super) setup: ProgramSetup,
+    pub(super) steps: Vec<ProgramStep>,
 }

@@ -5,17 +5,17 @@ use std::fmt::Debug;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags, sim};
 
-use super::program::{BufferSpec, ImageSpec, PoolSpec, Resource, Setup, Spec};
+use super::program::{BufferSpec, ImageSpec, PoolSpec, ProgramResource, ProgramSetup, Spec};
 use super::side::{Placement, Side};
 use super::sublet_side::SubletSide;
-use super::tap::{Link, Log};
+use super::tap::{ChainLink, TapLog};
 use super::vma_side::VmaSide;
 
 const MIB: u64 = 1 << 20;
 
-fn setup(name: &str) -> Setup {
+fn setup(name: &str) -> ProgramSetup {
     let profile = sim::Profile::by_name(name).unwrap();
-    Setup {
+    ProgramSetup {
         profile,
         minor: vk::api_version_minor(profile.api_version),
         flags: AllocatorCreateFlags::empty(),
@@ -44,16 +44,16 @@ fn pool(memory_type: u32, block_size: u64) -> PoolSpec {
     }
 }
 
-fn raw(size: u64) -> Resource {
-    Resource::Raw { size, alignment: 256, bits: u32::MAX }
+fn raw(size: u64) -> ProgramResource {
+    ProgramResource::Raw { size, alignment: 256, bits: u32::MAX }
 }
 
-fn buffer(size: u64, usage: vk::BufferUsageFlags) -> Resource {
-    Resource::Buffer { buffer: BufferSpec { size, usage }, min_alignment: 0 }
+fn buffer(size: u64, usage: vk::BufferUsageFlags) -> ProgramResource {
+    ProgramResource::Buffer { buffer: BufferSpec { size, usage }, min_alignment: 0 }
 }
 
-fn image(side: u32, tiling: vk::ImageTiling) -> Resource {
-    Resource::Image(ImageSpec {
+fn image(side: u32, tiling: vk::ImageTiling) -> ProgramResource {
+    ProgramResource::Image(ImageSpec {
         format: vk::Format::R8G8B8A8_UNORM,
         extent: (side, side),
         mips: 1,
@@ -64,14 +64,14 @@ fn image(side: u32, tiling: vk::ImageTiling) -> Resource {
 }
 
 /// One side, as a row uses it.
-struct Row<'a> {
+struct RowSide<'a> {
     side: &'a mut dyn Side,
     slots: usize,
     pool: Option<usize>,
 }
 
-impl Row<'_> {
-    fn allocate(&mut self, resource: &Resource, spec: &Spec) -> Result<Placement, vk::Result> {
+impl RowSide<'_> {
+    fn allocate(&mut self, resource: &ProgramResource, spec: &Spec) -> Result<Placement, vk::Result> {
         let slot = self.slots;
         self.slots += 1;
         self.side.allocate(slot, resource, spec, self.pool).map_err(|failed| failed.result)
@@ -89,15 +89,15 @@ impl Row<'_> {
 
     /// Returns the sizes of driver allocations since the last call, and the number of frees.
     fn asked(&self) -> (Vec<u64>, usize) {
-        let Log { asked, freed, .. } = self.side.tap().take();
+        let TapLog { asked, freed, .. } = self.side.tap().take();
         (asked.iter().map(|asked| asked.size).collect(), freed.len())
     }
 }
 
 /// Runs the same on both sides, and returns their common result.
-fn both<T: PartialEq + Debug>(setup: &Setup, what: impl Fn(&mut Row<'_>) -> T) -> T {
-    fn one<T>(side: &mut dyn Side, what: impl Fn(&mut Row<'_>) -> T) -> T {
-        let mut row = Row { side, slots: 0, pool: None };
+fn both<T: PartialEq + Debug>(setup: &ProgramSetup, what: impl Fn(&mut RowSide<'_>) -> T) -> T {
+    fn one<T>(side: &mut dyn Side, what: impl Fn(&mut RowSide<'_>) -> T) -> T {
+        let mut row = RowSide { side, slots: 0, pool: None };
         let answer = what(&mut row);
         let (slots, pool) = (row.slots, row.pool);
         (0..slots).for_each(|slot| side.free(slot));
@@ -142,7 +142,7 @@ fn a_second_empty_block_is_not() {
 fn alignment_of_the_requirements() {
     let offset = both(&setup("lavapipe"), |row| {
         let _ = row.plain(100);
-        let aligned = Resource::Raw { size: 100, alignment: 65_536, bits: u32::MAX };
+        let aligned = ProgramResource::Raw { size: 100, alignment: 65_536, bits: u32::MAX };
         let place = row.allocate(&aligned, &spec(MemoryUsage::GpuOnly, Flags::empty()));
         place.map(|place| place.offset % 65_536)
     });
@@ -154,7 +154,7 @@ fn least_alignment_of_an_allocation() {
     let offset = both(&setup("lavapipe"), |row| {
         let _ = row.plain(100);
         let made = BufferSpec { size: 100, usage: vk::BufferUsageFlags::UNIFORM_BUFFER };
-        let aligned = Resource::Buffer { buffer: made, min_alignment: 16_384 };
+        let aligned = ProgramResource::Buffer { buffer: made, min_alignment: 16_384 };
         row.allocate(&aligned, &spec(MemoryUsage::Auto, Flags::empty())).map(|place| place.offset % 16_384)
     });
     assert_eq!(offset, Ok(0));
@@ -172,7 +172,7 @@ fn least_alignment_of_a_pool() {
 
 #[test]
 fn limits_of_heaps() {
-    let limited = Setup { heap_limits: vec![100 * MIB], ..setup("lavapipe") };
+    let limited = ProgramSetup { heap_limits: vec![100 * MIB], ..setup("lavapipe") };
     let answers = both(&limited, |row| {
         let dedicated = spec(MemoryUsage::GpuOnly, Flags::DEDICATED_MEMORY);
         let mut answer = |size| row.allocate(&raw(size), &dedicated).map(|_| ());
@@ -270,7 +270,7 @@ fn what_is_flushed_begins_at_an_atom() {
             bits: 0b10,
             ..spec(MemoryUsage::CpuToGpu, Flags::empty())
         };
-        let small = Resource::Raw { size: 10, alignment: 1, bits: u32::MAX };
+        let small = ProgramResource::Raw { size: 10, alignment: 1, bits: u32::MAX };
         [(); 3].map(|()| row.allocate(&small, &cached).map(|place| place.offset % 64))
     });
     assert_eq!(offsets, [Ok(0); 3]);
@@ -323,7 +323,7 @@ fn more_than_half_a_block_is_dedicated() {
 
 #[test]
 fn not_more_dedicated_than_the_device_allows() {
-    let few = Setup { max_count: Some(10), ..setup("nvidia-h200") };
+    let few = ProgramSetup { max_count: Some(10), ..setup("nvidia-h200") };
     let dedicated = both(&few, |row| {
         let mut large = || row.plain(129 * MIB).map(|place| place.dedicated);
         (0..10).map(|_| large()).collect::<Vec<_>>()
@@ -476,7 +476,7 @@ fn bound_unless_it_is_not_to_be() {
 #[test]
 fn chains() {
     let flags = AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS | AllocatorCreateFlags::EXT_MEMORY_PRIORITY;
-    let all = Setup { flags, ..setup("nvidia-h200") };
+    let all = ProgramSetup { flags, ..setup("nvidia-h200") };
     let found = both(&all, |row| {
         let auto = |flags| Spec { priority: 0.25, ..spec(MemoryUsage::Auto, flags) };
         let own = Flags::DEDICATED_MEMORY;
@@ -499,16 +499,16 @@ fn chains() {
             )
         })
     });
-    let (half, quarter) = (Link::Priority(0.5_f32.to_bits()), Link::Priority(0.25_f32.to_bits()));
-    let address = Link::Flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw());
+    let (half, quarter) = (ChainLink::Priority(0.5_f32.to_bits()), ChainLink::Priority(0.25_f32.to_bits()));
+    let address = ChainLink::Flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw());
     let chains = found.map(|(made, chain)| made.map(|()| chain));
     assert_eq!(
         chains,
         [
             Ok(vec![half, address]),
-            Ok(vec![quarter, Link::DedicatedBuffer]),
-            Ok(vec![quarter, address, Link::DedicatedBuffer]),
-            Ok(vec![quarter, Link::DedicatedImage]),
+            Ok(vec![quarter, ChainLink::DedicatedBuffer]),
+            Ok(vec![quarter, address, ChainLink::DedicatedBuffer]),
+            Ok(vec![quarter, ChainLink::DedicatedImage]),
             Ok(vec![quarter, address]),
             Ok(vec![quarter, address]),
         ]

@@ -10,8 +10,8 @@ use sublet::sim;
 use super::compact::compact;
 use super::differences::Difference;
 use super::generate;
-use super::play::{Mismatch, Tally, play};
-use super::program::Program;
+use super::play::{ComparisonTally, Mismatch, play};
+use super::program::RandomProgram;
 
 /// Number of programs per defragmentation.
 const PROGRAMS_FOR_A_HEAP: u64 = 5;
@@ -20,7 +20,7 @@ const ENOUGH: u64 = 20_000;
 
 /// The programs to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct ProgramSelection {
     pub(crate) programs: u64,
     pub(crate) seed: u64,
     pub(crate) profile: Option<String>,
@@ -30,13 +30,13 @@ pub(crate) struct Order {
 }
 
 /// A program that shows a difference.
-struct Found {
-    program: Program,
+struct FailingProgram {
+    program: RandomProgram,
     mismatch: Mismatch,
 }
 
 /// Returns the profiles to run on, each with the extensions of its device.
-fn profiles(order: &Order) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, String> {
+fn profiles(order: &ProgramSelection) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, String> {
     let wanted =
         |profile: &&&'static sim::Profile| order.profile.as_ref().is_none_or(|name| name == profile.name);
     let found: Vec<_> = sim::profiles::ALL
@@ -51,7 +51,7 @@ fn profiles(order: &Order) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, 
 }
 
 /// Removes steps while the difference remains.
-fn shrink(found: Found) -> Found {
+fn shrink(found: FailingProgram) -> FailingProgram {
     let mut best = found;
     best.program.steps.truncate(best.mismatch.step + 1);
     let mut size = best.program.steps.len() / 2;
@@ -61,7 +61,7 @@ fn shrink(found: Found) -> Found {
             let mut shorter = best.program.clone();
             shorter.steps.drain(at..(at + size).min(shorter.steps.len()));
             match play(&shorter) {
-                Err(mismatch) => best = Found { program: shorter, mismatch },
+                Err(mismatch) => best = FailingProgram { program: shorter, mismatch },
                 Ok(_) => at += size,
             }
         }
@@ -84,22 +84,22 @@ fn keep_heap_small() {
 ///
 /// # Errors
 /// The shortest form of the first program that shows an unintended difference.
-pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String, String> {
+pub(crate) fn run(order: &ProgramSelection, progress: &(dyn Fn() + Sync)) -> Result<String, String> {
     let profiles = profiles(order)?;
     let start = Instant::now();
     keep_heap_small();
     let next = AtomicU64::new(0);
-    let total = Mutex::new(Tally::default());
+    let total = Mutex::new(ComparisonTally::default());
     let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..order.threads.max(1) {
             scope.spawn(|| {
-                let mut tally = Tally::default();
+                let mut tally = ComparisonTally::default();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let enough = failures
                         .lock()
-                        .is_ok_and(|found: std::sync::MutexGuard<'_, Vec<Found>>| found.len() >= 8);
+                        .is_ok_and(|found: std::sync::MutexGuard<'_, Vec<FailingProgram>>| found.len() >= 8);
                     if number >= order.programs || enough {
                         break;
                     }
@@ -116,9 +116,9 @@ pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String,
                             Ok(gains) => tally.gains.add(&gains),
                             Err(text) => {
                                 let mismatch = Mismatch { step: 0, text: format!("compacting: {text}") };
-                                let program = Program { steps: Vec::new(), ..program.clone() };
+                                let program = RandomProgram { steps: Vec::new(), ..program.clone() };
                                 if let Ok(mut failures) = failures.lock() {
-                                    failures.push(Found { program, mismatch });
+                                    failures.push(FailingProgram { program, mismatch });
                                 }
                             }
                         }
@@ -127,7 +127,7 @@ pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String,
                         Ok(done) => tally.add(&done),
                         Err(mismatch) => {
                             if let Ok(mut failures) = failures.lock() {
-                                failures.push(Found { program, mismatch });
+                                failures.push(FailingProgram { program, mismatch });
                             }
                         }
                     }
@@ -156,8 +156,8 @@ pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String,
     }
 }
 
-fn text(found: &Found) -> String {
-    let Program { seed, setup, steps } = &found.program;
+fn text(found: &FailingProgram) -> String {
+    let RandomProgram { seed, setup, steps } = &found.program;
     let steps: Vec<_> = steps.iter().map(|step| format!("  {step:?}")).collect();
     let name = setup.profile.name;
     format!(
@@ -168,7 +168,7 @@ fn text(found: &Found) -> String {
     )
 }
 
-fn report(total: &Tally, start: Instant) -> String {
+fn report(total: &ComparisonTally, start: Instant) -> String {
     let mut lines = vec![format!("{} programs in {:.1} s", total.programs, start.elapsed().as_secs_f64())];
     lines.extend(total.steps.iter().map(|(name, count)| format!("| step {name} | {count} |")));
     lines.extend(total.counts.iter().map(|(name, count)| format!("| {name} | {count} |")));

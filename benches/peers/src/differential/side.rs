@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::{AllocationError, Contradiction, DefragmentationAlgorithm};
 
-use super::program::{PoolSpec, Resource, Spec};
+use super::program::{PoolSpec, ProgramResource, Spec};
 use super::tap::Tap;
 
 /// An allocation as its holder sees it.
@@ -38,7 +38,7 @@ impl Why {
 
 /// A failed operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedOperation {
     pub(super) result: vk::Result,
     pub(super) why: Why,
 }
@@ -64,7 +64,7 @@ pub(super) struct PoolFigures {
 
 /// The settings of a defragmentation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compaction {
+pub(super) struct CompactionSettings {
     pub(super) algorithm: DefragmentationAlgorithm,
     /// The pool, or `None` for all default vectors.
     pub(super) pool: Option<usize>,
@@ -87,22 +87,28 @@ pub(super) struct Compacted {
 /// One side. Allocations and pools are stored in slots, which the caller numbers.
 pub(super) trait Side {
     fn tap(&self) -> &Tap;
-    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed>;
+    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), FailedOperation>;
     fn destroy_pool(&mut self, slot: usize);
     fn allocate(
         &mut self,
         slot: usize,
-        resource: &Resource,
+        resource: &ProgramResource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Placement, Failed>;
+    ) -> Result<Placement, FailedOperation>;
     fn free(&mut self, slot: usize);
-    fn map(&mut self, slot: usize) -> Result<(), Failed>;
+    fn map(&mut self, slot: usize) -> Result<(), FailedOperation>;
     fn unmap(&mut self, slot: usize);
-    fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed>;
+    fn make_visible(
+        &mut self,
+        slot: usize,
+        offset: u64,
+        size: u64,
+        invalidate: bool,
+    ) -> Result<(), FailedOperation>;
     /// Returns the current place of the allocation.
     fn place(&self, slot: usize) -> Placement;
-    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed>;
+    fn find(&mut self, resource: &ProgramResource, spec: &Spec) -> Result<u32, FailedOperation>;
     fn set_frame(&mut self);
     fn heaps(&mut self) -> Vec<HeapFigures>;
     fn pool_figures(&mut self, slot: usize) -> PoolFigures;
@@ -115,7 +121,7 @@ pub(super) trait Side {
     where
         Self: Sized;
     /// Defragments until nothing is left to move. Nothing is bound to moved allocations.
-    fn compact(&mut self, how: &Compaction) -> Compacted;
+    fn compact(&mut self, how: &CompactionSettings) -> Compacted;
     #[cfg(test)]
     /// Returns the number of calls of a driver function.
     fn calls(&self, name: &str) -> u64;

@@ -7,11 +7,13 @@ use sublet::{
     FindMemoryTypeError, MapError, Pool, PoolCreateInfo, sim,
 };
 
-use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Failed, HeapFigures, Placement, PoolFigures, Side, Why};
-use super::tap::{Pose, Registered, Tap};
+use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
+use super::side::{
+    Compacted, CompactionSettings, FailedOperation, HeapFigures, Placement, PoolFigures, Side, Why,
+};
+use super::tap::{PropertyOverrides, Registered, Tap};
 
-struct Held {
+struct SubletSideAllocation {
     allocation: Allocation,
     buffer: vk::Buffer,
     image: vk::Image,
@@ -23,7 +25,7 @@ struct Held {
 pub(super) struct SubletSide {
     tap: Tap,
     allocator: Allocator,
-    held: Vec<Option<Held>>,
+    held: Vec<Option<SubletSideAllocation>>,
     pools: Vec<Option<Pool>>,
     empty_blocks_kept: u32,
     frame: u32,
@@ -31,11 +33,11 @@ pub(super) struct SubletSide {
     gpu: sim::Gpu,
 }
 
-fn of_allocation(error: sublet::AllocationError) -> Failed {
-    Failed { result: error.vk_result(), why: Why::Allocation(error) }
+fn of_allocation(error: sublet::AllocationError) -> FailedOperation {
+    FailedOperation { result: error.vk_result(), why: Why::Allocation(error) }
 }
 
-fn of_create(error: CreateError) -> Failed {
+fn of_create(error: CreateError) -> FailedOperation {
     let why = match error {
         CreateError::Allocation(error) => Why::Allocation(error),
         CreateError::ZeroExtent => Why::Other("zero extent"),
@@ -43,28 +45,28 @@ fn of_create(error: CreateError) -> Failed {
         CreateError::Resource(_) => Why::Other("resource"),
         _ => Why::Other("bind"),
     };
-    Failed { result: error.vk_result(), why }
+    FailedOperation { result: error.vk_result(), why }
 }
 
-fn of_pool(error: CreatePoolError) -> Failed {
+fn of_pool(error: CreatePoolError) -> FailedOperation {
     let why = match error {
         CreatePoolError::BlockSize { .. } => Why::Other("block size"),
         _ => Why::Other("pool"),
     };
-    Failed { result: error.vk_result(), why }
+    FailedOperation { result: error.vk_result(), why }
 }
 
-fn of_map(error: MapError) -> Failed {
+fn of_map(error: MapError) -> FailedOperation {
     let why = match error {
         MapError::NotHostVisible { .. } => Why::Other("not host-visible"),
         MapError::NoHostAccess => Why::Other("no host access"),
         MapError::NotMapped => Why::Other("not mapped"),
         _ => Why::Other("map"),
     };
-    Failed { result: error.vk_result(), why }
+    FailedOperation { result: error.vk_result(), why }
 }
 
-fn of_find(error: FindMemoryTypeError) -> Failed {
+fn of_find(error: FindMemoryTypeError) -> FailedOperation {
     let result = match error {
         FindMemoryTypeError::Resource(error) => error.result,
         _ => vk::Result::ERROR_FEATURE_NOT_PRESENT,
@@ -73,14 +75,14 @@ fn of_find(error: FindMemoryTypeError) -> Failed {
         FindMemoryTypeError::Contradiction(what) => Why::Allocation(what.into()),
         _ => Why::Other("find"),
     };
-    Failed { result, why }
+    FailedOperation { result, why }
 }
 
 impl SubletSide {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &ProgramSetup) -> Self {
         let version = vk::make_api_version(0, 1, setup.minor, 0);
         let gpu = sim::Gpu::builder(setup.profile).api_version(version).build();
-        let (tap, registered) = Tap::new(&gpu, Pose { max_count: setup.max_count });
+        let (tap, registered) = Tap::new(&gpu, PropertyOverrides { max_count: setup.max_count });
         let info = AllocatorCreateInfo {
             flags: setup.flags,
             preferred_large_heap_block_size: setup.large_block,
@@ -108,7 +110,7 @@ impl SubletSide {
         }
     }
 
-    fn held(&self, slot: usize) -> &Held {
+    fn held(&self, slot: usize) -> &SubletSideAllocation {
         self.held[slot].as_ref().expect("the caller knows which slots are in use")
     }
 
@@ -129,7 +131,7 @@ impl Side for SubletSide {
         &self.tap
     }
 
-    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed> {
+    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), FailedOperation> {
         let info = PoolCreateInfo {
             flags: spec.flags,
             algorithm: if spec.linear { Algorithm::Linear } else { Algorithm::Tlsf },
@@ -157,23 +159,23 @@ impl Side for SubletSide {
     fn allocate(
         &mut self,
         slot: usize,
-        resource: &Resource,
+        resource: &ProgramResource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Placement, Failed> {
+    ) -> Result<Placement, FailedOperation> {
         let pool = pool.and_then(|slot| self.pools[slot].as_ref());
         let min_alignment =
-            if let Resource::Buffer { min_alignment, .. } = resource { *min_alignment } else { 0 };
+            if let ProgramResource::Buffer { min_alignment, .. } = resource { *min_alignment } else { 0 };
         let info = spec.sublet(pool, min_alignment);
         let (mut buffer, mut image, mut own) = (vk::Buffer::null(), vk::Image::null(), false);
         let device = self.gpu.device();
-        let driver = |result| Failed { result, why: Why::Other("resource") };
+        let driver = |result| FailedOperation { result, why: Why::Other("resource") };
         let made = match *resource {
-            Resource::Raw { size, alignment, bits } => {
+            ProgramResource::Raw { size, alignment, bits } => {
                 let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: bits };
                 self.allocator.allocate_memory(&requirements, &info).map_err(of_allocation)
             }
-            Resource::Buffer { buffer: made, .. } => {
+            ProgramResource::Buffer { buffer: made, .. } => {
                 // SAFETY: the create-info is valid.
                 let made = unsafe { self.allocator.create_buffer(&made.info(), &info) }.map_err(of_create);
                 made.map(|(made, allocation)| {
@@ -181,7 +183,7 @@ impl Side for SubletSide {
                     allocation
                 })
             }
-            Resource::Image(made) => {
+            ProgramResource::Image(made) => {
                 // SAFETY: the create-info is valid.
                 let made = unsafe { self.allocator.create_image(&made.info(), &info) }.map_err(of_create);
                 made.map(|(made, allocation)| {
@@ -189,7 +191,7 @@ impl Side for SubletSide {
                     allocation
                 })
             }
-            Resource::ForBuffer(made) => {
+            ProgramResource::ForBuffer(made) => {
                 own = true;
                 // SAFETY: the create-info is valid.
                 unsafe { device.create_buffer(&made.info(), None) }.map_err(driver).and_then(|made| {
@@ -198,7 +200,7 @@ impl Side for SubletSide {
                     unsafe { self.allocator.allocate_memory_for_buffer(made, &info) }.map_err(of_allocation)
                 })
             }
-            Resource::ForImage(made) => {
+            ProgramResource::ForImage(made) => {
                 own = true;
                 // SAFETY: the create-info is valid.
                 unsafe { device.create_image(&made.info(), None) }.map_err(driver).and_then(|made| {
@@ -222,12 +224,12 @@ impl Side for SubletSide {
         };
         let place = Self::look(&allocation, 0);
         self.held.resize_with(self.held.len().max(slot + 1), || None);
-        self.held[slot] = Some(Held { allocation, buffer, image, own, maps: 0 });
+        self.held[slot] = Some(SubletSideAllocation { allocation, buffer, image, own, maps: 0 });
         Ok(place)
     }
 
     fn free(&mut self, slot: usize) {
-        let Some(Held { allocation, buffer, image, own, .. }) =
+        let Some(SubletSideAllocation { allocation, buffer, image, own, .. }) =
             self.held.get_mut(slot).and_then(Option::take)
         else {
             return;
@@ -252,7 +254,7 @@ impl Side for SubletSide {
         assert!(freed.is_ok(), "an allocation was not taken back");
     }
 
-    fn map(&mut self, slot: usize) -> Result<(), Failed> {
+    fn map(&mut self, slot: usize) -> Result<(), FailedOperation> {
         let held = self.held[slot].as_mut().expect("the caller knows which slots are in use");
         let mapping = self.allocator.map(&mut held.allocation).map_err(of_map)?;
         let _pointer = mapping.into_raw();
@@ -268,7 +270,13 @@ impl Side for SubletSide {
         held.maps -= 1;
     }
 
-    fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed> {
+    fn make_visible(
+        &mut self,
+        slot: usize,
+        offset: u64,
+        size: u64,
+        invalidate: bool,
+    ) -> Result<(), FailedOperation> {
         let allocation = &self.held(slot).allocation;
         if invalidate {
             self.allocator.invalidate(allocation, offset, size).map_err(of_map)
@@ -281,16 +289,16 @@ impl Side for SubletSide {
         Self::look(&self.held(slot).allocation, self.held(slot).maps)
     }
 
-    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed> {
+    fn find(&mut self, resource: &ProgramResource, spec: &Spec) -> Result<u32, FailedOperation> {
         let info = spec.sublet(None, 0);
         match *resource {
-            Resource::Raw { bits, .. } => self.allocator.find_memory_type_index(bits, &info),
+            ProgramResource::Raw { bits, .. } => self.allocator.find_memory_type_index(bits, &info),
             // SAFETY: the create-info is valid.
-            Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) => unsafe {
+            ProgramResource::Buffer { buffer, .. } | ProgramResource::ForBuffer(buffer) => unsafe {
                 self.allocator.find_memory_type_index_for_buffer_info(&buffer.info(), &info)
             },
             // SAFETY: the create-info is valid.
-            Resource::Image(image) | Resource::ForImage(image) => unsafe {
+            ProgramResource::Image(image) | ProgramResource::ForImage(image) => unsafe {
                 self.allocator.find_memory_type_index_for_image_info(&image.info(), &info)
             },
         }
@@ -332,7 +340,7 @@ impl Side for SubletSide {
         self.gpu.take_messages().iter().map(ToString::to_string).collect()
     }
 
-    fn compact(&mut self, how: &Compaction) -> Compacted {
+    fn compact(&mut self, how: &CompactionSettings) -> Compacted {
         let pools: Vec<_> = how.pool.iter().filter_map(|slot| self.pools[*slot].as_ref()).collect();
         let info = DefragmentationInfo {
             algorithm: how.algorithm,

@@ -17,7 +17,7 @@ use crate::peers::vma::{self, ffi};
 
 /// A structure in the chain of a `VkMemoryAllocateInfo`, with its relevant members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Link {
+pub(super) enum ChainLink {
     Export(u32),
     /// The bits of the `f32`.
     Priority(u32),
@@ -29,17 +29,17 @@ pub(super) enum Link {
 
 /// A call of `vkAllocateMemory`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
+pub(super) struct AllocateMemoryCall {
     pub(super) size: u64,
     pub(super) memory_type: u32,
     /// Front to back.
-    pub(super) chain: Vec<Link>,
+    pub(super) chain: Vec<ChainLink>,
     pub(super) result: vk::Result,
 }
 
 /// A range that was flushed or invalidated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Range {
+pub(super) struct MappedRange {
     pub(super) memory: vk::DeviceMemory,
     pub(super) offset: u64,
     pub(super) size: u64,
@@ -48,19 +48,19 @@ pub(super) struct Range {
 
 /// Driver calls since the last query.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Log {
-    pub(super) asked: Vec<Asked>,
+pub(super) struct TapLog {
+    pub(super) asked: Vec<AllocateMemoryCall>,
     /// Allocated memory, in the order of `asked`, and freed memory.
     pub(super) got: Vec<vk::DeviceMemory>,
     pub(super) freed: Vec<vk::DeviceMemory>,
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<MappedRange>,
     /// Number of `vkMapMemory` calls that failed on request.
     pub(super) maps_refused: u32,
 }
 
 /// A live `VkDeviceMemory`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
+pub(super) struct TappedMemory {
     pub(super) size: u64,
     pub(super) memory_type: u32,
 }
@@ -84,23 +84,23 @@ pub(super) enum FaultyCall {
 
 /// Device properties that differ from the profile's.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Pose {
+pub(super) struct PropertyOverrides {
     /// `maxMemoryAllocationCount`.
     pub(super) max_count: Option<u32>,
 }
 
-struct State {
+struct TapState {
     real: Real,
-    pose: Pose,
+    pose: PropertyOverrides,
     #[cfg(test)]
     granularity: u64,
     heaps: Vec<u32>,
-    live: BTreeMap<vk::DeviceMemory, Memory>,
+    live: BTreeMap<vk::DeviceMemory, TappedMemory>,
     bytes: Vec<u64>,
     /// Budget of a heap, and the usage of other processes.
     budgets: Vec<Option<(u64, u64)>>,
     fault: Option<Fault>,
-    log: Log,
+    log: TapLog,
 }
 
 struct Real {
@@ -115,16 +115,16 @@ struct Real {
 
 /// The log and the requests of one device.
 #[derive(Clone)]
-pub(super) struct Tap(Rc<RefCell<State>>);
+pub(super) struct Tap(Rc<RefCell<TapState>>);
 
-struct Entry {
+struct TappedDevice {
     device: vk::Device,
     physical_device: vk::PhysicalDevice,
     tap: Tap,
 }
 
 thread_local! {
-    static TAPS: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static TAPS: RefCell<Vec<TappedDevice>> = const { RefCell::new(Vec::new()) };
 }
 
 /// While it lives, calls of its device use their tap.
@@ -144,7 +144,7 @@ fn lookup(gpu: &sim::Gpu, names: &[&CStr]) -> vk::PFN_vkVoidFunction {
 }
 
 impl Tap {
-    pub(super) fn new(gpu: &sim::Gpu, pose: Pose) -> (Self, Registered) {
+    pub(super) fn new(gpu: &sim::Gpu, pose: PropertyOverrides) -> (Self, Registered) {
         let core = gpu.device().fp_v1_0();
         let find = gpu.entry().static_fn().get_instance_proc_addr;
         let names = [c"vkGetPhysicalDeviceMemoryProperties2", c"vkGetPhysicalDeviceMemoryProperties2KHR"];
@@ -167,7 +167,7 @@ impl Tap {
         };
         let profile = gpu.profile();
         let count = profile.heaps.len();
-        let tap = Self(Rc::new(RefCell::new(State {
+        let tap = Self(Rc::new(RefCell::new(TapState {
             real,
             pose,
             #[cfg(test)]
@@ -177,15 +177,15 @@ impl Tap {
             bytes: vec![0; count],
             budgets: vec![None; count],
             fault: None,
-            log: Log::default(),
+            log: TapLog::default(),
         })));
         let (device, physical_device) = (gpu.device().handle(), gpu.physical_device());
-        TAPS.with_borrow_mut(|taps| taps.push(Entry { device, physical_device, tap: tap.clone() }));
+        TAPS.with_borrow_mut(|taps| taps.push(TappedDevice { device, physical_device, tap: tap.clone() }));
         (tap, Registered(device))
     }
 
     /// Returns and clears the log.
-    pub(super) fn take(&self) -> Log {
+    pub(super) fn take(&self) -> TapLog {
         std::mem::take(&mut self.0.borrow_mut().log)
     }
 
@@ -198,7 +198,7 @@ impl Tap {
         self.0.borrow_mut().budgets[heap] = Some((budget, others));
     }
 
-    pub(super) fn live(&self, memory: vk::DeviceMemory) -> Option<Memory> {
+    pub(super) fn live(&self, memory: vk::DeviceMemory) -> Option<TappedMemory> {
         self.0.borrow().live.get(&memory).copied()
     }
 
@@ -234,7 +234,7 @@ impl Tap {
     }
 
     /// Returns the functions for VMA.
-    pub(super) fn vma_functions(&self, gpu: &sim::Gpu) -> ffi::VulkanFunctions {
+    pub(super) fn vma_functions(&self, gpu: &sim::Gpu) -> ffi::FfiVulkanFunctions {
         let has_memory2 = self.0.borrow().real.memory2.is_some();
         macro_rules! found {
             ($pfn:ty, $($name:literal),*) => {
@@ -244,7 +244,7 @@ impl Tap {
         }
         let one_three = vk::api_version_minor(gpu.api_version()) >= 3;
         let has_maintenance4 = one_three || gpu.extensions().iter().any(|name| name == "VK_KHR_maintenance4");
-        ffi::VulkanFunctions {
+        ffi::FfiVulkanFunctions {
             get_physical_device_properties: properties,
             allocate_memory: allocate,
             free_memory: free,
@@ -296,22 +296,22 @@ impl Tap {
 }
 
 /// Finds a tap and passes its state to a closure.
-fn find<R>(whose: impl Fn(&Entry) -> bool, look: impl FnOnce(&mut State) -> R) -> R {
+fn find<R>(whose: impl Fn(&TappedDevice) -> bool, look: impl FnOnce(&mut TapState) -> R) -> R {
     TAPS.with_borrow(|taps| match taps.iter().find(|entry| whose(entry)) {
         Some(entry) => look(&mut entry.tap.0.borrow_mut()),
         None => panic!("a device that has no tap on this thread"),
     })
 }
 
-fn with<R>(device: vk::Device, look: impl FnOnce(&mut State) -> R) -> R {
+fn with<R>(device: vk::Device, look: impl FnOnce(&mut TapState) -> R) -> R {
     find(|entry| entry.device == device, look)
 }
 
-fn with_physical<R>(device: vk::PhysicalDevice, look: impl FnOnce(&mut State) -> R) -> R {
+fn with_physical<R>(device: vk::PhysicalDevice, look: impl FnOnce(&mut TapState) -> R) -> R {
     find(|entry| entry.physical_device == device, look)
 }
 
-impl State {
+impl TapState {
     /// Returns the error with which a call must fail, if any.
     fn fails(&mut self, call: FaultyCall) -> Option<vk::Result> {
         let fault = self.fault.as_mut().filter(|fault| fault.call == call)?;
@@ -326,7 +326,7 @@ impl State {
 
 /// # Safety
 /// The chain is valid.
-unsafe fn links(mut next: *const c_void) -> Vec<Link> {
+unsafe fn links(mut next: *const c_void) -> Vec<ChainLink> {
     let mut links = Vec::new();
     while !next.is_null() {
         // SAFETY: every structure of a chain begins with these members.
@@ -334,25 +334,25 @@ unsafe fn links(mut next: *const c_void) -> Vec<Link> {
         links.push(match base.s_type {
             vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
                 // SAFETY: the type tag determines the structure.
-                Link::Export(
+                ChainLink::Export(
                     unsafe { &*next.cast::<vk::ExportMemoryAllocateInfo<'_>>() }.handle_types.as_raw(),
                 )
             }
             vk::StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT => {
                 // SAFETY: as above.
                 let info = unsafe { &*next.cast::<vk::MemoryPriorityAllocateInfoEXT<'_>>() };
-                Link::Priority(info.priority.to_bits())
+                ChainLink::Priority(info.priority.to_bits())
             }
             vk::StructureType::MEMORY_ALLOCATE_FLAGS_INFO => {
                 // SAFETY: as above.
-                Link::Flags(unsafe { &*next.cast::<vk::MemoryAllocateFlagsInfo<'_>>() }.flags.as_raw())
+                ChainLink::Flags(unsafe { &*next.cast::<vk::MemoryAllocateFlagsInfo<'_>>() }.flags.as_raw())
             }
             vk::StructureType::MEMORY_DEDICATED_ALLOCATE_INFO => {
                 // SAFETY: as above.
                 let info = unsafe { &*next.cast::<vk::MemoryDedicatedAllocateInfo<'_>>() };
-                if info.image.is_null() { Link::DedicatedBuffer } else { Link::DedicatedImage }
+                if info.image.is_null() { ChainLink::DedicatedBuffer } else { ChainLink::DedicatedImage }
             }
-            other => Link::Other(other.as_raw()),
+            other => ChainLink::Other(other.as_raw()),
         });
         next = base.p_next.cast();
     }
@@ -374,12 +374,12 @@ unsafe extern "system" fn allocate(
     let result = fault.unwrap_or_else(|| unsafe { real(device, info, callbacks, memory) });
     with(device, |state| {
         let (size, memory_type) = (given.allocation_size, given.memory_type_index);
-        state.log.asked.push(Asked { size, memory_type, chain, result });
+        state.log.asked.push(AllocateMemoryCall { size, memory_type, chain, result });
         if result == vk::Result::SUCCESS {
             // SAFETY: VUID-vkAllocateMemory-pMemory-parameter, and it was written just now.
             let got = unsafe { *memory };
             state.log.got.push(got);
-            state.live.insert(got, Memory { size, memory_type });
+            state.live.insert(got, TappedMemory { size, memory_type });
             let heap = state.heaps[memory_type as usize] as usize;
             state.bytes[heap] += size;
         }
@@ -432,7 +432,7 @@ unsafe fn log_ranges(
     // SAFETY: guaranteed by the caller.
     let ranges = unsafe { std::slice::from_raw_parts(ranges, count as usize) };
     with(device, |state| {
-        state.log.ranges.extend(ranges.iter().map(|range| Range {
+        state.log.ranges.extend(ranges.iter().map(|range| MappedRange {
             memory: range.memory,
             offset: range.offset,
             size: range.size,

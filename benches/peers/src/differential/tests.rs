@@ -3,11 +3,11 @@
 use super::differences::Difference;
 use super::generate;
 use super::play::play;
-use super::run::{Order, run};
+use super::run::{ProgramSelection, run};
 use sublet::sim;
 
-fn order(programs: u64, seed: u64) -> Order {
-    Order { programs, seed, profile: None, only: Vec::new(), threads: 1 }
+fn order(programs: u64, seed: u64) -> ProgramSelection {
+    ProgramSelection { programs, seed, profile: None, only: Vec::new(), threads: 1 }
 }
 
 #[test]
@@ -50,6 +50,6 @@ fn every_difference_is_in_the_guide() {
 
 #[test]
 fn nobody_asks_for_an_unknown_profile() {
-    let asked = Order { profile: Some("nobody".to_owned()), ..order(1, 1) };
+    let asked = ProgramSelection { profile: Some("nobody".to_owned()), ..order(1, 1) };
     assert!(run(&asked, &|| ()).is_err());
 }

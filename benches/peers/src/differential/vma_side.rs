@@ -6,14 +6,16 @@ use std::ptr;
 use ash::vk;
 use sublet::{DefragmentationAlgorithm, sim};
 
-use super::play::Needs;
-use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Failed, HeapFigures, Placement, PoolFigures, Side, Why};
-use super::tap::{Pose, Registered, Tap};
+use super::play::ResourceNeeds;
+use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
+use super::side::{
+    Compacted, CompactionSettings, FailedOperation, HeapFigures, Placement, PoolFigures, Side, Why,
+};
+use super::tap::{PropertyOverrides, Registered, Tap};
 use crate::peers::vma::{details, ffi};
 
-struct Held {
-    allocation: ffi::Allocation,
+struct VmaSideAllocation {
+    allocation: ffi::FfiAllocation,
     buffer: vk::Buffer,
     image: vk::Image,
     /// True if the program created the resource itself.
@@ -22,9 +24,9 @@ struct Held {
 
 pub(super) struct VmaSide {
     tap: Tap,
-    allocator: ffi::Allocator,
-    held: Vec<Option<Held>>,
-    pools: Vec<ffi::Pool>,
+    allocator: ffi::FfiAllocator,
+    held: Vec<Option<VmaSideAllocation>>,
+    pools: Vec<ffi::FfiPool>,
     heaps: usize,
     granularity: u64,
     frame: u32,
@@ -32,18 +34,18 @@ pub(super) struct VmaSide {
     gpu: sim::Gpu,
 }
 
-fn checked(result: vk::Result) -> Result<(), Failed> {
-    if result.as_raw() >= 0 { Ok(()) } else { Err(Failed { result, why: Why::Unsaid }) }
+fn checked(result: vk::Result) -> Result<(), FailedOperation> {
+    if result.as_raw() >= 0 { Ok(()) } else { Err(FailedOperation { result, why: Why::Unsaid }) }
 }
 
 impl VmaSide {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &ProgramSetup) -> Self {
         let version = vk::make_api_version(0, 1, setup.minor, 0);
         let gpu = sim::Gpu::builder(setup.profile).api_version(version).build();
-        let (tap, registered) = Tap::new(&gpu, Pose { max_count: setup.max_count });
+        let (tap, registered) = Tap::new(&gpu, PropertyOverrides { max_count: setup.max_count });
         let functions = tap.vma_functions(&gpu);
         let limits = &setup.heap_limits;
-        let info = ffi::AllocatorCreateInfo {
+        let info = ffi::FfiAllocatorCreateInfo {
             flags: setup.flags.bits(),
             physical_device: gpu.physical_device(),
             device: gpu.device().handle(),
@@ -73,8 +75,8 @@ impl VmaSide {
         }
     }
 
-    fn info(&self, spec: &Spec, pool: Option<usize>) -> ffi::AllocationCreateInfo {
-        ffi::AllocationCreateInfo {
+    fn info(&self, spec: &Spec, pool: Option<usize>) -> ffi::FfiAllocationCreateInfo {
+        ffi::FfiAllocationCreateInfo {
             flags: spec.flags.bits(),
             usage: spec.usage as u32,
             required_flags: spec.required,
@@ -86,11 +88,11 @@ impl VmaSide {
         }
     }
 
-    fn held(&self, slot: usize) -> ffi::Allocation {
+    fn held(&self, slot: usize) -> ffi::FfiAllocation {
         self.held[slot].as_ref().map_or(ptr::null_mut(), |held| held.allocation)
     }
 
-    fn look(&self, allocation: ffi::Allocation) -> Placement {
+    fn look(&self, allocation: ffi::FfiAllocation) -> Placement {
         // SAFETY: the allocator and the allocation are live.
         let found = unsafe { details(self.allocator, allocation) };
         let info = found.allocation_info;
@@ -110,9 +112,9 @@ impl Side for VmaSide {
         &self.tap
     }
 
-    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed> {
+    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), FailedOperation> {
         let linear = if spec.linear { ffi::POOL_LINEAR } else { 0 };
-        let info = ffi::PoolCreateInfo {
+        let info = ffi::FfiPoolCreateInfo {
             memory_type_index: spec.memory_type,
             flags: spec.flags.bits() | linear,
             block_size: spec.block_size,
@@ -143,10 +145,10 @@ impl Side for VmaSide {
     fn allocate(
         &mut self,
         slot: usize,
-        resource: &Resource,
+        resource: &ProgramResource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Placement, Failed> {
+    ) -> Result<Placement, FailedOperation> {
         let info = self.info(spec, pool);
         let info = &raw const info;
         let mut allocation = ptr::null_mut();
@@ -155,12 +157,12 @@ impl Side for VmaSide {
         let allocator = self.allocator;
         let device = self.gpu.device();
         let result = match *resource {
-            Resource::Raw { size, alignment, bits } => {
+            ProgramResource::Raw { size, alignment, bits } => {
                 let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: bits };
                 // SAFETY: the allocator is live, and all arguments are valid; here and below.
                 unsafe { ffi::allocate_memory(allocator, &raw const requirements, info, to, none) }
             }
-            Resource::Buffer { buffer: spec, min_alignment } => {
+            ProgramResource::Buffer { buffer: spec, min_alignment } => {
                 let made = spec.info();
                 let (made, out) = (&raw const made, &raw mut buffer);
                 if min_alignment == 0 {
@@ -173,12 +175,12 @@ impl Side for VmaSide {
                     }
                 }
             }
-            Resource::Image(spec) => {
+            ProgramResource::Image(spec) => {
                 let made = spec.info();
                 // SAFETY: as above.
                 unsafe { ffi::create_image(allocator, &raw const made, info, &raw mut image, to, none) }
             }
-            Resource::ForBuffer(spec) => {
+            ProgramResource::ForBuffer(spec) => {
                 own = true;
                 // SAFETY: the create-info is valid.
                 match unsafe { device.create_buffer(&spec.info(), None) } {
@@ -190,7 +192,7 @@ impl Side for VmaSide {
                     }
                 }
             }
-            Resource::ForImage(spec) => {
+            ProgramResource::ForImage(spec) => {
                 own = true;
                 // SAFETY: the create-info is valid.
                 match unsafe { device.create_image(&spec.info(), None) } {
@@ -213,12 +215,13 @@ impl Side for VmaSide {
             return Err(failed);
         }
         self.held.resize_with(self.held.len().max(slot + 1), || None);
-        self.held[slot] = Some(Held { allocation, buffer, image, own });
+        self.held[slot] = Some(VmaSideAllocation { allocation, buffer, image, own });
         Ok(self.look(allocation))
     }
 
     fn free(&mut self, slot: usize) {
-        let Some(Held { allocation, buffer, image, own }) = self.held.get_mut(slot).and_then(Option::take)
+        let Some(VmaSideAllocation { allocation, buffer, image, own }) =
+            self.held.get_mut(slot).and_then(Option::take)
         else {
             return;
         };
@@ -241,7 +244,7 @@ impl Side for VmaSide {
         }
     }
 
-    fn map(&mut self, slot: usize) -> Result<(), Failed> {
+    fn map(&mut self, slot: usize) -> Result<(), FailedOperation> {
         let mut data = ptr::null_mut();
         // SAFETY: the allocation is live.
         checked(unsafe { ffi::map_memory(self.allocator, self.held(slot), &raw mut data) })
@@ -252,7 +255,13 @@ impl Side for VmaSide {
         unsafe { ffi::unmap_memory(self.allocator, self.held(slot)) };
     }
 
-    fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed> {
+    fn make_visible(
+        &mut self,
+        slot: usize,
+        offset: u64,
+        size: u64,
+        invalidate: bool,
+    ) -> Result<(), FailedOperation> {
         let allocation = self.held(slot);
         checked(if invalidate {
             // SAFETY: the allocation is live and mapped, and has the range.
@@ -267,24 +276,24 @@ impl Side for VmaSide {
         self.look(self.held(slot))
     }
 
-    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed> {
+    fn find(&mut self, resource: &ProgramResource, spec: &Spec) -> Result<u32, FailedOperation> {
         let info = self.info(spec, None);
         let info = &raw const info;
         let mut index = u32::MAX;
         let to = &raw mut index;
         checked(match *resource {
             // SAFETY: the allocator is live, and all arguments are valid; here and below.
-            Resource::Raw { bits, .. } => unsafe {
+            ProgramResource::Raw { bits, .. } => unsafe {
                 ffi::find_memory_type_index(self.allocator, bits, info, to)
             },
-            Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) => {
+            ProgramResource::Buffer { buffer, .. } | ProgramResource::ForBuffer(buffer) => {
                 let made = buffer.info();
                 // SAFETY: as above.
                 unsafe {
                     ffi::find_memory_type_index_for_buffer_info(self.allocator, &raw const made, info, to)
                 }
             }
-            Resource::Image(image) | Resource::ForImage(image) => {
+            ProgramResource::Image(image) | ProgramResource::ForImage(image) => {
                 let made = image.info();
                 // SAFETY: as above.
                 unsafe {
@@ -302,10 +311,10 @@ impl Side for VmaSide {
     }
 
     fn heaps(&mut self) -> Vec<HeapFigures> {
-        let mut budgets = [ffi::Budget::default(); vk::MAX_MEMORY_HEAPS];
+        let mut budgets = [ffi::FfiBudget::default(); vk::MAX_MEMORY_HEAPS];
         // SAFETY: the allocator is live, and the array has an element for each possible heap.
         unsafe { ffi::heap_budgets(self.allocator, budgets.as_mut_ptr()) };
-        let figures = |budget: &ffi::Budget| HeapFigures {
+        let figures = |budget: &ffi::FfiBudget| HeapFigures {
             usage: budget.usage,
             budget: budget.budget,
             blocks: u64::from(budget.statistics.block_count),
@@ -317,7 +326,7 @@ impl Side for VmaSide {
     }
 
     fn pool_figures(&mut self, slot: usize) -> PoolFigures {
-        let mut found = ffi::Statistics::default();
+        let mut found = ffi::FfiStatistics::default();
         // SAFETY: the pool is live.
         unsafe { ffi::pool_statistics(self.allocator, self.pools[slot], &raw mut found) };
         PoolFigures {
@@ -334,8 +343,8 @@ impl Side for VmaSide {
         self.gpu.take_messages().iter().map(ToString::to_string).collect()
     }
 
-    fn compact(&mut self, how: &Compaction) -> Compacted {
-        let info = ffi::DefragmentationInfo {
+    fn compact(&mut self, how: &CompactionSettings) -> Compacted {
+        let info = ffi::FfiDefragmentationInfo {
             flags: match how.algorithm {
                 DefragmentationAlgorithm::Fast => 1,
                 DefragmentationAlgorithm::Full => 4,
@@ -357,7 +366,7 @@ impl Side for VmaSide {
         assert_eq!(begun, vk::Result::SUCCESS, "only linear pools are refused");
         let mut done = Compacted::default();
         loop {
-            let mut pass = ffi::DefragmentationPassMoveInfo { move_count: 0, moves: ptr::null_mut() };
+            let mut pass = ffi::FfiDefragmentationPassMoveInfo { move_count: 0, moves: ptr::null_mut() };
             // SAFETY: the context is live; here and below.
             let more = unsafe { ffi::begin_defragmentation_pass(self.allocator, context, &raw mut pass) };
             if more == vk::Result::SUCCESS {
@@ -371,7 +380,7 @@ impl Side for VmaSide {
                 break;
             }
         }
-        let mut stats = ffi::DefragmentationStats::default();
+        let mut stats = ffi::FfiDefragmentationStats::default();
         // SAFETY: as above.
         unsafe { ffi::end_defragmentation(self.allocator, context, &raw mut stats) };
         done.moves = u64::from(stats.allocations_moved);
@@ -394,11 +403,13 @@ impl Side for VmaSide {
 
 impl VmaSide {
     /// Returns the requirements of a resource. `None` if the driver does not create it.
-    pub(super) fn needs(&self, resource: &Resource) -> Option<Needs> {
+    pub(super) fn needs(&self, resource: &ProgramResource) -> Option<ResourceNeeds> {
         let device = self.gpu.device();
         let (found, least) = match *resource {
-            Resource::Raw { size, alignment, bits } => return Some(Needs { size, alignment, bits }),
-            Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) => {
+            ProgramResource::Raw { size, alignment, bits } => {
+                return Some(ResourceNeeds { size, alignment, bits });
+            }
+            ProgramResource::Buffer { buffer, .. } | ProgramResource::ForBuffer(buffer) => {
                 if buffer.size == 0 {
                     return None;
                 }
@@ -410,10 +421,14 @@ impl VmaSide {
                 unsafe { device.destroy_buffer(made, None) };
                 (
                     found,
-                    if let Resource::Buffer { min_alignment, .. } = *resource { min_alignment } else { 0 },
+                    if let ProgramResource::Buffer { min_alignment, .. } = *resource {
+                        min_alignment
+                    } else {
+                        0
+                    },
                 )
             }
-            Resource::Image(image) | Resource::ForImage(image) => {
+            ProgramResource::Image(image) | ProgramResource::ForImage(image) => {
                 // SAFETY: the create-info is valid.
                 let made = unsafe { device.create_image(&image.info(), None) }.ok()?;
                 // SAFETY: it was made just now.
@@ -424,6 +439,6 @@ impl VmaSide {
             }
         };
         let alignment = found.alignment.max(least);
-        Some(Needs { size: found.size, alignment, bits: found.memory_type_bits })
+        Some(ResourceNeeds { size: found.size, alignment, bits: found.memory_type_bits })
     }
 }

@@ -3,9 +3,9 @@
 
 use ash::vk;
 
-use super::{Peer, Resource, Shape};
-use crate::gpu::Gpu;
-use crate::script::Request;
+use super::{Peer, PeerMode, PeerResource};
+use crate::gpu::TestGpu;
+use crate::script::PeerRequest;
 
 /// Enough for any buffer of these workloads.
 const MEMORY_SIZE: u64 = 1 << 20;
@@ -18,8 +18,8 @@ pub(super) struct DriverAlone {
 }
 
 impl DriverAlone {
-    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
-        if shape != Shape::Created {
+    pub(super) fn new(gpu: &TestGpu, shape: PeerMode) -> Result<Option<Self>, String> {
+        if shape != PeerMode::Created {
             return Ok(None);
         }
         let device = gpu.device().clone();
@@ -33,11 +33,11 @@ impl DriverAlone {
 }
 
 impl Peer for DriverAlone {
-    type Allocation = Resource;
+    type Allocation = PeerResource;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Resource> {
-        let (resource, requirements) = Resource::create(&self.device, request)?;
+    fn allocate(&mut self, request: &PeerRequest) -> Option<PeerResource> {
+        let (resource, requirements) = PeerResource::create(&self.device, request)?;
         // One buffer stays at the start of the memory. The other one is created and destroyed behind it.
         let offset = if self.live == 0 { 0 } else { MEMORY_SIZE / 2 };
         if requirements.size > MEMORY_SIZE / 2 || !resource.bind(&self.device, self.memory, offset) {
@@ -49,7 +49,7 @@ impl Peer for DriverAlone {
     }
 
     #[inline]
-    fn free(&mut self, resource: Resource) {
+    fn free(&mut self, resource: PeerResource) {
         self.live -= 1;
         resource.destroy(&self.device);
     }

@@ -10,23 +10,23 @@ use gpu_alloc::{
     MemoryDevice, MemoryHeap, MemoryPropertyFlags, MemoryType, OutOfMemory, UsageFlags,
 };
 
-use super::{Creates, Peer, Resource, Shape};
-use crate::gpu::Gpu;
-use crate::script::Request;
+use super::{Creates, Peer, PeerMode, PeerResource};
+use crate::gpu::TestGpu;
+use crate::script::PeerRequest;
 
 /// An allocator, without the lock that its users need.
 pub(super) struct GpuAlloc {
     allocator: GpuAllocator<vk::DeviceMemory>,
-    device: Device,
+    device: GpuAllocDevice,
     usage: UsageFlags,
     granularity: u64,
     live: u64,
 }
 
-type Block = MemoryBlock<vk::DeviceMemory>;
+type GpuAllocBlock = MemoryBlock<vk::DeviceMemory>;
 
 /// gpu-alloc's interface to the driver.
-pub(super) struct Device(ash::Device);
+pub(super) struct GpuAllocDevice(ash::Device);
 
 fn out_of_memory(error: vk::Result) -> OutOfMemory {
     match error {
@@ -42,7 +42,7 @@ fn ranges<'a>(ranges: &[MappedMemoryRange<'_, vk::DeviceMemory>]) -> Vec<vk::Map
     ranges.iter().map(range).collect()
 }
 
-impl MemoryDevice<vk::DeviceMemory> for Device {
+impl MemoryDevice<vk::DeviceMemory> for GpuAllocDevice {
     unsafe fn allocate_memory(
         &self,
         size: u64,
@@ -94,7 +94,7 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
 }
 
 /// Returns an allocator for the device, its device interface, and the granularity that its users round up to.
-pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64) {
+pub(super) fn create(gpu: &TestGpu) -> (GpuAllocator<vk::DeviceMemory>, GpuAllocDevice, u64) {
     let memory = gpu.memory();
     let kind = |kind: &vk::MemoryType| MemoryType {
         heap: kind.heap_index,
@@ -117,15 +117,15 @@ pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64)
         },
     );
     let granularity = limits.buffer_image_granularity.max(1);
-    (allocator, Device(gpu.device().clone()), granularity)
+    (allocator, GpuAllocDevice(gpu.device().clone()), granularity)
 }
 
 impl GpuAlloc {
-    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Option<Self> {
+    pub(super) fn new(gpu: &TestGpu, shape: PeerMode) -> Option<Self> {
         let usage = match shape {
-            Shape::Default | Shape::Created => UsageFlags::FAST_DEVICE_ACCESS,
+            PeerMode::Default | PeerMode::Created => UsageFlags::FAST_DEVICE_ACCESS,
             // Its replacement for linear pools.
-            Shape::LinearPool { .. } => UsageFlags::FAST_DEVICE_ACCESS | UsageFlags::TRANSIENT,
+            PeerMode::LinearPool { .. } => UsageFlags::FAST_DEVICE_ACCESS | UsageFlags::TRANSIENT,
             _ => return None,
         };
         let (allocator, device, granularity) = create(gpu);
@@ -133,7 +133,7 @@ impl GpuAlloc {
     }
 
     #[inline]
-    fn memory(&mut self, size: u64, alignment: u64, types: u32) -> Option<Block> {
+    fn memory(&mut self, size: u64, alignment: u64, types: u32) -> Option<GpuAllocBlock> {
         let request =
             gpu_alloc::Request { size, align_mask: alignment - 1, usage: self.usage, memory_types: types };
         // SAFETY: it was created with the properties of this device.
@@ -144,15 +144,15 @@ impl GpuAlloc {
 }
 
 impl Peer for GpuAlloc {
-    type Allocation = Block;
+    type Allocation = GpuAllocBlock;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Block> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<GpuAllocBlock> {
         self.memory(request.size, request.alignment, u32::MAX)
     }
 
     #[inline]
-    fn free(&mut self, block: Block) {
+    fn free(&mut self, block: GpuAllocBlock) {
         self.live -= 1;
         // SAFETY: the block belongs to this allocator, which was created for this device.
         unsafe { self.allocator.dealloc(&self.device, block) };
@@ -171,8 +171,8 @@ impl Peer for GpuAlloc {
 
 impl Creates for GpuAlloc {
     #[inline]
-    fn create(&mut self, request: &Request) -> Option<(Resource, Block)> {
-        let (resource, requirements) = Resource::create(&self.device.0, request)?;
+    fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, GpuAllocBlock)> {
+        let (resource, requirements) = PeerResource::create(&self.device.0, request)?;
         // It does not support granularity, so its users have to round up.
         let size = requirements.size.next_multiple_of(self.granularity);
         let alignment = requirements.alignment.max(self.granularity);
@@ -188,7 +188,7 @@ impl Creates for GpuAlloc {
     }
 
     #[inline]
-    fn destroy(&mut self, resource: Resource, block: Block) {
+    fn destroy(&mut self, resource: PeerResource, block: GpuAllocBlock) {
         resource.destroy(&self.device.0);
         self.free(block);
     }

@@ -7,9 +7,9 @@ use gpu_allocator::vulkan::{
 };
 use gpu_allocator::{AllocationSizes, AllocatorDebugSettings, MemoryLocation};
 
-use super::{Creates, Peer, Resource, Shape};
-use crate::gpu::Gpu;
-use crate::script::{Kind, Request};
+use super::{Creates, Peer, PeerMode, PeerResource};
+use crate::gpu::TestGpu;
+use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator, without the lock that its users need.
 pub(super) struct GpuAllocator {
@@ -18,7 +18,7 @@ pub(super) struct GpuAllocator {
 }
 
 /// Creates an allocator for the device, with default settings except for the sizes.
-pub(super) fn create(gpu: &Gpu, allocation_sizes: AllocationSizes) -> Result<Allocator, String> {
+pub(super) fn create(gpu: &TestGpu, allocation_sizes: AllocationSizes) -> Result<Allocator, String> {
     let allocator = Allocator::new(&AllocatorCreateDesc {
         instance: gpu.instance().clone(),
         device: gpu.device().clone(),
@@ -31,9 +31,9 @@ pub(super) fn create(gpu: &Gpu, allocation_sizes: AllocationSizes) -> Result<All
 }
 
 impl GpuAllocator {
-    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+    pub(super) fn new(gpu: &TestGpu, shape: PeerMode) -> Result<Option<Self>, String> {
         // It has no pools.
-        if !matches!(shape, Shape::Default | Shape::Created) {
+        if !matches!(shape, PeerMode::Default | PeerMode::Created) {
             return Ok(None);
         }
         let allocator = create(gpu, AllocationSizes::default())?;
@@ -56,7 +56,7 @@ impl Peer for GpuAllocator {
     type Allocation = Allocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Allocation> {
         let requirements = vk::MemoryRequirements {
             size: request.size,
             alignment: request.alignment,
@@ -83,9 +83,9 @@ impl Peer for GpuAllocator {
 
 impl Creates for GpuAllocator {
     #[inline]
-    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
-        let (resource, requirements) = Resource::create(&self.device, request)?;
-        let Some(allocation) = self.memory(requirements, request.kind == Kind::Buffer) else {
+    fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Allocation)> {
+        let (resource, requirements) = PeerResource::create(&self.device, request)?;
+        let Some(allocation) = self.memory(requirements, request.kind == PeerRequestKind::Buffer) else {
             resource.destroy(&self.device);
             return None;
         };
@@ -99,7 +99,7 @@ impl Creates for GpuAllocator {
     }
 
     #[inline]
-    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
+    fn destroy(&mut self, resource: PeerResource, allocation: Allocation) {
         resource.destroy(&self.device);
         self.free(allocation);
     }

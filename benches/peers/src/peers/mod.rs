@@ -1,7 +1,7 @@
 //! The measured allocators: one trait, one file for each.
 //!
 //! Peers are used as their users would. Those that are not thread-safe are measured without a lock on one thread, which
-//! favours them. With several threads they are behind a `parking_lot::Mutex`, as [`Locked`].
+//! favours them. With several threads they are behind a `parking_lot::Mutex`, as [`LockedPeer`].
 
 mod driver;
 mod gpu_alloc;
@@ -17,8 +17,8 @@ pub(crate) mod vma;
 use ash::vk;
 use parking_lot::Mutex;
 
-use crate::gpu::Gpu;
-use crate::script::{Kind, Request};
+use crate::gpu::TestGpu;
+use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator under test.
 pub(crate) trait Peer: Sized {
@@ -26,7 +26,7 @@ pub(crate) trait Peer: Sized {
     type Allocation: Send;
 
     /// Allocates. `None` if there is no space, or on any other error.
-    fn allocate(&mut self, request: &Request) -> Option<Self::Allocation>;
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Self::Allocation>;
 
     fn free(&mut self, allocation: Self::Allocation);
 
@@ -49,18 +49,18 @@ pub(crate) trait Peer: Sized {
 
 /// An allocator that creates buffers and images with their memory.
 pub(crate) trait Creates: Peer {
-    fn create(&mut self, request: &Request) -> Option<(Resource, Self::Allocation)>;
-    fn destroy(&mut self, resource: Resource, allocation: Self::Allocation);
+    fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Self::Allocation)>;
+    fn destroy(&mut self, resource: PeerResource, allocation: Self::Allocation);
 }
 
 /// A peer that creates resources instead of bare memory.
-pub(crate) struct Created<P>(P);
+pub(crate) struct CreatingPeer<P>(P);
 
-impl<P: Creates> Peer for Created<P> {
-    type Allocation = (Resource, P::Allocation);
+impl<P: Creates> Peer for CreatingPeer<P> {
+    type Allocation = (PeerResource, P::Allocation);
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Self::Allocation> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Self::Allocation> {
         self.0.create(request)
     }
 
@@ -82,19 +82,19 @@ impl<P: Creates> Peer for Created<P> {
 pub(crate) trait SharedPeer: Sync + Sized {
     type Allocation: Send;
 
-    fn allocate(&self, request: &Request) -> Option<Self::Allocation>;
+    fn allocate(&self, request: &PeerRequest) -> Option<Self::Allocation>;
     fn free(&self, allocation: Self::Allocation);
     fn live(&self) -> Option<u64>;
     fn finish(self) -> Result<(), String>;
 }
 
 /// A peer behind one lock.
-pub(crate) struct Locked<P>(Mutex<P>);
+pub(crate) struct LockedPeer<P>(Mutex<P>);
 
-impl<P: Peer + Send> SharedPeer for Locked<P> {
+impl<P: Peer + Send> SharedPeer for LockedPeer<P> {
     type Allocation = P::Allocation;
 
-    fn allocate(&self, request: &Request) -> Option<Self::Allocation> {
+    fn allocate(&self, request: &PeerRequest) -> Option<Self::Allocation> {
         self.0.lock().allocate(request)
     }
 
@@ -214,7 +214,7 @@ impl PeerKind {
 
 /// The operating mode of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum PeerMode {
     /// Default settings.
     Default,
     /// Default settings, creating resources with their memory.
@@ -231,9 +231,9 @@ pub(crate) enum Shape {
 
 /// The settings of a new peer.
 #[derive(Clone, Copy)]
-pub(crate) struct Setup<'a> {
-    pub(crate) gpu: &'a Gpu,
-    pub(crate) shape: Shape,
+pub(crate) struct PeerSetup<'a> {
+    pub(crate) gpu: &'a TestGpu,
+    pub(crate) shape: PeerMode,
     /// True if host memory is counted. VMA then gets callbacks.
     pub(crate) count_heap: bool,
 }
@@ -253,10 +253,10 @@ pub(crate) trait VisitShared {
 /// Creates a peer. `None` if it does not support the shape.
 pub(crate) fn make<V: Visit>(
     kind: PeerKind,
-    setup: Setup<'_>,
+    setup: PeerSetup<'_>,
     visit: V,
 ) -> Result<Option<V::Output>, String> {
-    let Setup { gpu, shape, count_heap } = setup;
+    let PeerSetup { gpu, shape, count_heap } = setup;
     Ok(match kind {
         PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::Vma => vma::Vma::new(gpu, shape, count_heap)?.map(|peer| whole(peer, shape, visit)),
@@ -266,8 +266,8 @@ pub(crate) fn make<V: Visit>(
         PeerKind::StandIn => None,
         PeerKind::GpuAlloc => gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| whole(peer, shape, visit)),
         PeerKind::SubletEngine => match shape {
-            Shape::Engine { capacity } => Some(visit.visit(sublet::tlsf(capacity)?)),
-            Shape::LinearEngine { capacity } => Some(visit.visit(sublet::linear(capacity)?)),
+            PeerMode::Engine { capacity } => Some(visit.visit(sublet::tlsf(capacity)?)),
+            PeerMode::LinearEngine { capacity } => Some(visit.visit(sublet::linear(capacity)?)),
             _ => None,
         },
         PeerKind::SubletVirtual => sublet::virtual_block(shape)?.map(|peer| visit.visit(peer)),
@@ -277,49 +277,52 @@ pub(crate) fn make<V: Visit>(
         }
         PeerKind::Rlsf => rlsf::Rlsf::new(shape)?.map(|peer| visit.visit(peer)),
         PeerKind::Driver => driver::DriverAlone::new(gpu, shape)?.map(|peer| visit.visit(peer)),
-        PeerKind::Nothing => Some(visit.visit(nothing::Nothing)),
+        PeerKind::Nothing => Some(visit.visit(nothing::NothingPeer)),
     })
 }
 
 /// Passes an allocator to a visitor, in the mode that the shape selects.
-fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: Shape, visit: V) -> V::Output {
-    if shape == Shape::Created { visit.visit(Created(peer)) } else { visit.visit(peer) }
+fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: PeerMode, visit: V) -> V::Output {
+    if shape == PeerMode::Created { visit.visit(CreatingPeer(peer)) } else { visit.visit(peer) }
 }
 
 /// Creates a peer for several threads, in its default shape. `None` for engines.
 pub(crate) fn make_shared<V: VisitShared>(
     kind: PeerKind,
-    gpu: &Gpu,
+    gpu: &TestGpu,
     visit: V,
 ) -> Result<Option<V::Output>, String> {
-    let shape = Shape::Default;
+    let shape = PeerMode::Default;
     Ok(match kind {
         PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| visit.visit(peer)),
         PeerKind::Vma => vma::Vma::new(gpu, shape, false)?.map(|peer| visit.visit(peer)),
         PeerKind::GpuAllocator => {
             let peer = gpu_allocator::GpuAllocator::new(gpu, shape)?;
-            peer.map(|peer| visit.visit(Locked(Mutex::new(peer))))
+            peer.map(|peer| visit.visit(LockedPeer(Mutex::new(peer))))
         }
         PeerKind::GpuAlloc => {
-            gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| visit.visit(Locked(Mutex::new(peer))))
+            gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| visit.visit(LockedPeer(Mutex::new(peer))))
         }
-        PeerKind::Nothing => Some(visit.visit(nothing::Nothing)),
+        PeerKind::Nothing => Some(visit.visit(nothing::NothingPeer)),
         _ => None,
     })
 }
 
 /// Creates Sublet's own allocator for queries.
-pub(crate) fn with_sublet<R>(gpu: &Gpu, ask: impl FnOnce(&::sublet::Allocator) -> R) -> Result<R, String> {
+pub(crate) fn with_sublet<R>(
+    gpu: &TestGpu,
+    ask: impl FnOnce(&::sublet::Allocator) -> R,
+) -> Result<R, String> {
     Ok(ask(&sublet::create(gpu)?))
 }
 
 /// Returns the create-info of the requested buffer.
-fn buffer_info(request: &Request) -> vk::BufferCreateInfo<'static> {
+fn buffer_info(request: &PeerRequest) -> vk::BufferCreateInfo<'static> {
     vk::BufferCreateInfo::default().size(request.size).usage(vk::BufferUsageFlags::STORAGE_BUFFER)
 }
 
 /// Returns the create-info of the requested image.
-fn image_info(request: &Request) -> vk::ImageCreateInfo<'static> {
+fn image_info(request: &PeerRequest) -> vk::ImageCreateInfo<'static> {
     let edge = request.size as u32;
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -333,16 +336,16 @@ fn image_info(request: &Request) -> vk::ImageCreateInfo<'static> {
 }
 
 /// A buffer or an image.
-pub(crate) enum Resource {
+pub(crate) enum PeerResource {
     Buffer(vk::Buffer),
     Image(vk::Image),
 }
 
 /// Resource creation for peers whose users do it themselves.
 #[expect(unsafe_code, reason = "calls Vulkan")]
-impl Resource {
-    fn create(device: &ash::Device, request: &Request) -> Option<(Self, vk::MemoryRequirements)> {
-        if request.kind == Kind::Image {
+impl PeerResource {
+    fn create(device: &ash::Device, request: &PeerRequest) -> Option<(Self, vk::MemoryRequirements)> {
+        if request.kind == PeerRequestKind::Image {
             // SAFETY: the create-info is complete.
             let image = unsafe { device.create_image(&image_info(request), None) }.ok()?;
             // SAFETY: made just now.

@@ -1,16 +1,16 @@
 //! No allocator: the cost of the measurement itself.
 
 use super::{Peer, SharedPeer};
-use crate::script::Request;
+use crate::script::PeerRequest;
 
 /// Returns the requested size, and does nothing else.
-pub(crate) struct Nothing;
+pub(crate) struct NothingPeer;
 
-impl Peer for Nothing {
+impl Peer for NothingPeer {
     type Allocation = u64;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<u64> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<u64> {
         Some(std::hint::black_box(request.size))
     }
 
@@ -32,11 +32,11 @@ impl Peer for Nothing {
     }
 }
 
-impl SharedPeer for Nothing {
+impl SharedPeer for NothingPeer {
     type Allocation = u64;
 
     #[inline]
-    fn allocate(&self, request: &Request) -> Option<u64> {
+    fn allocate(&self, request: &PeerRequest) -> Option<u64> {
         Some(std::hint::black_box(request.size))
     }
 

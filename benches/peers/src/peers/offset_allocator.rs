@@ -2,8 +2,8 @@
 
 use offset_allocator::{Allocation, Allocator};
 
-use super::{Peer, Shape};
-use crate::script::Request;
+use super::{Peer, PeerMode};
+use crate::script::PeerRequest;
 
 /// Bytes of a unit: the smallest requested alignment.
 const UNIT: u64 = 16;
@@ -18,8 +18,8 @@ pub(super) struct OffsetAllocator {
 }
 
 impl OffsetAllocator {
-    pub(super) fn new(shape: Shape) -> Option<Self> {
-        let Shape::Engine { capacity } = shape else { return None };
+    pub(super) fn new(shape: PeerMode) -> Option<Self> {
+        let PeerMode::Engine { capacity } = shape else { return None };
         let units = u32::try_from(capacity / UNIT).ok()?;
         Some(Self { allocator: Allocator::with_max_allocs(units, MAX_ALLOCATIONS), capacity, live: 0 })
     }
@@ -29,7 +29,7 @@ impl Peer for OffsetAllocator {
     type Allocation = Allocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Allocation> {
         // It does not support alignment, so its users have to pad the size.
         let padded = request.size + request.alignment - UNIT.min(request.alignment);
         let allocation = self.allocator.allocate(padded.div_ceil(UNIT) as u32)?;

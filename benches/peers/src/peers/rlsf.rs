@@ -6,11 +6,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-use super::{Peer, Shape};
-use crate::script::Request;
+use super::{Peer, PeerMode};
+use crate::script::PeerRequest;
 
 /// Up to 4 GiB minus a granule.
-type Tlsf = rlsf::Tlsf<'static, u32, u32, 27, 32>;
+type RlsfEngine = rlsf::Tlsf<'static, u32, u32, 27, 32>;
 
 /// Maximum capacity.
 const MAX_CAPACITY: u64 = 3 << 30;
@@ -18,24 +18,24 @@ const PAGE: usize = 4096;
 
 /// An engine.
 pub(super) struct Rlsf {
-    tlsf: Tlsf,
+    tlsf: RlsfEngine,
     memory: NonNull<u8>,
     layout: Layout,
     live: u64,
 }
 
 /// Address and alignment.
-pub(super) struct Held {
+pub(super) struct RlsfAllocation {
     pointer: NonNull<u8>,
     alignment: usize,
 }
 
 // SAFETY: it is an address of valid memory that no thread owns.
-unsafe impl Send for Held {}
+unsafe impl Send for RlsfAllocation {}
 
 impl Rlsf {
-    pub(super) fn new(shape: Shape) -> Result<Option<Self>, String> {
-        let Shape::Engine { capacity } = shape else { return Ok(None) };
+    pub(super) fn new(shape: PeerMode) -> Result<Option<Self>, String> {
+        let PeerMode::Engine { capacity } = shape else { return Ok(None) };
         if capacity > 2 * MAX_CAPACITY {
             // A benchmark should not use this much real memory.
             return Ok(None);
@@ -48,25 +48,25 @@ impl Rlsf {
         let memory = NonNull::new(memory).ok_or("no memory for rlsf to divide")?;
         // SAFETY: allocated only for this peer, and freed after its last use.
         let pool = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().cast::<MaybeUninit<u8>>(), size) };
-        let mut tlsf = Tlsf::new();
+        let mut tlsf = RlsfEngine::new();
         tlsf.insert_free_block(pool);
         Ok(Some(Self { tlsf, memory, layout, live: 0 }))
     }
 }
 
 impl Peer for Rlsf {
-    type Allocation = Held;
+    type Allocation = RlsfAllocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Held> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<RlsfAllocation> {
         let (size, alignment) = (request.size as usize, request.alignment as usize);
         let pointer = self.tlsf.allocate(Layout::from_size_align(size, alignment).ok()?)?;
         self.live += 1;
-        Some(Held { pointer, alignment })
+        Some(RlsfAllocation { pointer, alignment })
     }
 
     #[inline]
-    fn free(&mut self, held: Held) {
+    fn free(&mut self, held: RlsfAllocation) {
         self.live -= 1;
         // SAFETY: allocated from it with this alignment.
         unsafe { self.tlsf.deallocate(held.pointer, held.alignment) };

@@ -8,9 +8,9 @@ use sublet::{
     PoolCreateInfo, VirtualAllocation, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
 };
 
-use super::{Creates, Peer, Resource, Shape, SharedPeer};
-use crate::gpu::Gpu;
-use crate::script::{Kind, Request};
+use super::{Creates, Peer, PeerMode, PeerResource, SharedPeer};
+use crate::gpu::TestGpu;
+use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator with its default vectors or a pool.
 pub(super) struct Sublet {
@@ -26,32 +26,32 @@ unsafe impl Send for Sublet {}
 // SAFETY: as above.
 unsafe impl Sync for Sublet {}
 
-pub(super) fn shared(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet>, String> {
+pub(super) fn shared(gpu: &TestGpu, shape: PeerMode) -> Result<Option<Sublet>, String> {
     Sublet::new(create(gpu)?, gpu, shape)
 }
 
-pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+pub(super) fn create_info(gpu: &TestGpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
 }
 
 /// Creates an allocator for the device with default settings.
-pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
+pub(super) fn create(gpu: &TestGpu) -> Result<Allocator, String> {
     // SAFETY: the creator of a peer keeps the device until the peer is finished.
     unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())
 }
 
 impl Sublet {
-    pub(super) fn new(allocator: Allocator, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+    pub(super) fn new(allocator: Allocator, gpu: &TestGpu, shape: PeerMode) -> Result<Option<Self>, String> {
         let default = PoolCreateInfo::new(gpu.device_local_type());
         let pool_info = match shape {
-            Shape::Default | Shape::Created => None,
-            Shape::Pool { block_size, min, max } => Some(PoolCreateInfo {
+            PeerMode::Default | PeerMode::Created => None,
+            PeerMode::Pool { block_size, min, max } => Some(PoolCreateInfo {
                 block_size,
                 min_block_count: min as u32,
                 max_block_count: max as u32,
                 ..default
             }),
-            Shape::LinearPool { block_size } => {
+            PeerMode::LinearPool { block_size } => {
                 let algorithm = Algorithm::Linear;
                 Some(PoolCreateInfo { block_size, max_block_count: 1, algorithm, ..default })
             }
@@ -71,7 +71,7 @@ impl Sublet {
     }
 
     #[inline]
-    fn take(&self, request: &Request) -> Option<Allocation> {
+    fn take(&self, request: &PeerRequest) -> Option<Allocation> {
         let requirements = vk::MemoryRequirements {
             size: request.size,
             alignment: request.alignment,
@@ -109,7 +109,7 @@ impl Peer for Sublet {
     type Allocation = Allocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Allocation> {
         self.take(request)
     }
 
@@ -129,24 +129,24 @@ impl Peer for Sublet {
 
 impl Creates for Sublet {
     #[inline]
-    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
-        if request.kind == Kind::Image {
+    fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Allocation)> {
+        if request.kind == PeerRequestKind::Image {
             // SAFETY: the create-info is complete.
             let made = unsafe { self.allocator.create_image(&super::image_info(request), &self.automatic) };
-            return made.ok().map(|(image, allocation)| (Resource::Image(image), allocation));
+            return made.ok().map(|(image, allocation)| (PeerResource::Image(image), allocation));
         }
         // SAFETY: the create-info is complete.
         let made = unsafe { self.allocator.create_buffer(&super::buffer_info(request), &self.automatic) };
-        made.ok().map(|(buffer, allocation)| (Resource::Buffer(buffer), allocation))
+        made.ok().map(|(buffer, allocation)| (PeerResource::Buffer(buffer), allocation))
     }
 
     #[inline]
-    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
+    fn destroy(&mut self, resource: PeerResource, allocation: Allocation) {
         let freed = match resource {
             // SAFETY: no device uses it.
-            Resource::Buffer(buffer) => unsafe { self.allocator.destroy_buffer(buffer, allocation) },
+            PeerResource::Buffer(buffer) => unsafe { self.allocator.destroy_buffer(buffer, allocation) },
             // SAFETY: no device uses it.
-            Resource::Image(image) => unsafe { self.allocator.destroy_image(image, allocation) },
+            PeerResource::Image(image) => unsafe { self.allocator.destroy_image(image, allocation) },
         };
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
     }
@@ -156,7 +156,7 @@ impl SharedPeer for Sublet {
     type Allocation = Allocation;
 
     #[inline]
-    fn allocate(&self, request: &Request) -> Option<Allocation> {
+    fn allocate(&self, request: &PeerRequest) -> Option<Allocation> {
         self.take(request)
     }
 
@@ -175,31 +175,31 @@ impl SharedPeer for Sublet {
 }
 
 /// An engine with one region.
-pub(super) struct Engine<M> {
+pub(super) struct EnginePeer<M> {
     engine: M,
     region: metadata::RegionId,
 }
 
-pub(super) fn tlsf(capacity: u64) -> Result<Engine<Tlsf>, String> {
-    Engine::new(Tlsf::with_slabs(capacity), capacity)
+pub(super) fn tlsf(capacity: u64) -> Result<EnginePeer<Tlsf>, String> {
+    EnginePeer::new(Tlsf::with_slabs(capacity), capacity)
 }
 
-pub(super) fn linear(capacity: u64) -> Result<Engine<Linear>, String> {
-    Engine::new(Linear::new(capacity, Regions::Single), capacity)
+pub(super) fn linear(capacity: u64) -> Result<EnginePeer<Linear>, String> {
+    EnginePeer::new(Linear::new(capacity, Regions::Single), capacity)
 }
 
-impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Engine<M> {
+impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> EnginePeer<M> {
     fn new(mut engine: M, capacity: u64) -> Result<Self, String> {
         let region = engine.add_region(&capacity).map_err(|error| format!("{error:?}"))?;
         Ok(Self { engine, region })
     }
 }
 
-impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer for Engine<M> {
+impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer for EnginePeer<M> {
     type Allocation = Key;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Key> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Key> {
         let request = metadata::Request::new(request.size, metadata::Alignment::new(request.alignment)?);
         self.engine.allocate(&request).ok().map(|(key, _)| key)
     }
@@ -229,23 +229,23 @@ impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer
 }
 
 /// A virtual block.
-pub(super) struct Virtual(pub(super) VirtualBlock);
+pub(super) struct VirtualBlockPeer(pub(super) VirtualBlock);
 
-pub(super) fn virtual_block(shape: Shape) -> Result<Option<Virtual>, String> {
+pub(super) fn virtual_block(shape: PeerMode) -> Result<Option<VirtualBlockPeer>, String> {
     let (size, algorithm) = match shape {
-        Shape::Engine { capacity } => (capacity, Algorithm::Tlsf),
-        Shape::LinearEngine { capacity } => (capacity, Algorithm::Linear),
+        PeerMode::Engine { capacity } => (capacity, Algorithm::Tlsf),
+        PeerMode::LinearEngine { capacity } => (capacity, Algorithm::Linear),
         _ => return Ok(None),
     };
     let block = VirtualBlock::new(&VirtualBlockCreateInfo { size, algorithm });
-    Ok(Some(Virtual(block.map_err(|error| error.to_string())?)))
+    Ok(Some(VirtualBlockPeer(block.map_err(|error| error.to_string())?)))
 }
 
-impl Peer for Virtual {
+impl Peer for VirtualBlockPeer {
     type Allocation = VirtualAllocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<VirtualAllocation> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<VirtualAllocation> {
         let info = VirtualAllocationCreateInfo {
             size: request.size,
             alignment: request.alignment,

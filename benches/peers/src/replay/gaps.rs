@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 
-use crate::gpu::Object;
+use crate::gpu::GpuMemoryObject;
 
 /// The start of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub(crate) struct MemoryOffset {
 
 /// An allocation, with its requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub(crate) struct PlacedAllocation {
     pub(crate) place: MemoryOffset,
     pub(crate) size: u64,
 }
@@ -34,7 +34,10 @@ pub(crate) struct Gaps {
 
 impl Gaps {
     /// Computes the gaps. Returns an error if the allocations overlap or exceed their objects.
-    pub(crate) fn of(mut objects: Vec<Object>, mut held: Vec<Held>) -> Result<Self, String> {
+    pub(crate) fn of(
+        mut objects: Vec<GpuMemoryObject>,
+        mut held: Vec<PlacedAllocation>,
+    ) -> Result<Self, String> {
         objects.sort_unstable_by_key(|object| object.memory);
         held.sort_unstable();
         let mut gaps = Self::default();
@@ -51,7 +54,9 @@ impl Gaps {
                 Ok::<_, String>(())
             };
             let mut end = 0;
-            while let Some(Held { place, size }) = held.next_if(|held| held.place.memory == object.memory) {
+            while let Some(PlacedAllocation { place, size }) =
+                held.next_if(|held| held.place.memory == object.memory)
+            {
                 add(end, place.offset)?;
                 end = place.offset + size;
             }
@@ -78,15 +83,15 @@ mod tests {
     use sublet::trace::{Replay, Trace};
 
     use super::*;
-    use crate::gpu::{Driver, Gpu};
+    use crate::gpu::{Driver, TestGpu};
     use crate::peers;
 
-    fn object(number: u64, size: u64, memory_type: u32) -> Object {
-        Object { memory: vk::DeviceMemory::from_raw(number), size, memory_type }
+    fn object(number: u64, size: u64, memory_type: u32) -> GpuMemoryObject {
+        GpuMemoryObject { memory: vk::DeviceMemory::from_raw(number), size, memory_type }
     }
 
-    fn held(number: u64, offset: u64, size: u64) -> Held {
-        Held { place: MemoryOffset { memory: vk::DeviceMemory::from_raw(number), offset }, size }
+    fn held(number: u64, offset: u64, size: u64) -> PlacedAllocation {
+        PlacedAllocation { place: MemoryOffset { memory: vk::DeviceMemory::from_raw(number), offset }, size }
     }
 
     #[test]
@@ -131,7 +136,7 @@ mod tests {
         let bytes =
             std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/traces/vello.trace")).unwrap();
         let trace = Trace::read(&bytes).unwrap();
-        let gpu = Gpu::new(&Driver::Null("lavapipe"), None).unwrap();
+        let gpu = TestGpu::new(&Driver::Null("lavapipe"), None).unwrap();
         let mut most = 0;
         peers::with_sublet(&gpu, |allocator| {
             let mut replay = Replay::new(&trace, allocator);
@@ -142,7 +147,7 @@ mod tests {
                     number,
                     replay.allocation(number).map(|allocation| {
                         let place = MemoryOffset { memory: allocation.memory, offset: allocation.offset };
-                        Held { place, size: allocation.size }
+                        PlacedAllocation { place, size: allocation.size }
                     }),
                 );
                 let gaps =

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use sublet::sim::Profile;
 use sublet::trace::Trace;
 
-use self::run::{Memory, Player, Purpose, Run};
+use self::run::{MemoryFigures, ReplayRun, RunPurpose, ScriptPlayer};
 use self::script::Script;
-use crate::case::Effort;
+use crate::case::CaseEffort;
 use crate::cli::Options;
-use crate::gpu::{Driver, Gpu};
+use crate::gpu::{Driver, TestGpu};
 use crate::output::percentiles;
 use crate::peers::replay::{self as players, PLAYERS, WgpuHint};
 use crate::peers::{self, PeerKind};
 use crate::statistics::{Percentiles, bytes, median, number, ratio};
-use crate::table::Table;
+use crate::table::AlignedTable;
 
 /// The device of a replay.
 #[derive(Clone)]
@@ -33,22 +33,22 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) fn gpu(&self) -> Result<Gpu, String> {
+    pub(crate) fn gpu(&self) -> Result<TestGpu, String> {
         match self {
-            Self::Posing(profile) => Ok(Gpu::posing(profile)),
-            Self::Named(driver) => Gpu::new(driver, None),
+            Self::Posing(profile) => Ok(TestGpu::posing(profile)),
+            Self::Named(driver) => TestGpu::new(driver, None),
         }
     }
 }
 
 /// The figures of a peer with a trace.
 #[derive(Clone, Debug)]
-pub(crate) struct Figures {
+pub(crate) struct ReplayFigures {
     /// Nanoseconds for all calls.
     pub(crate) whole: f64,
     pub(crate) allocate: Option<Percentiles>,
     pub(crate) free: Option<Percentiles>,
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryFigures,
     pub(crate) refused: u64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Figures {
 pub(crate) struct Replayed {
     pub(crate) name: String,
     pub(crate) script: Script,
-    pub(crate) figures: BTreeMap<PeerKind, Figures>,
+    pub(crate) figures: BTreeMap<PeerKind, ReplayFigures>,
 }
 
 fn read(path: &Path) -> Result<Trace, String> {
@@ -77,10 +77,10 @@ fn play(
     stage: &Stage,
     kind: PeerKind,
     hint: Option<WgpuHint>,
-    purpose: Purpose,
-) -> Result<Option<Run>, String> {
+    purpose: RunPurpose,
+) -> Result<Option<ReplayRun>, String> {
     let gpu = stage.gpu()?;
-    let run = players::make(kind, &gpu, hint, Player { script, purpose, gpu: &gpu })?.transpose()?;
+    let run = players::make(kind, &gpu, hint, ScriptPlayer { script, purpose, gpu: &gpu })?.transpose()?;
     gpu.finish()?;
     Ok(run)
 }
@@ -92,7 +92,7 @@ pub(crate) fn replay(
     stage: &Stage,
     hint: Option<WgpuHint>,
     options: &Options,
-    effort: Effort,
+    effort: CaseEffort,
     tell: &impl Fn(&str),
 ) -> Result<Replayed, String> {
     let script = script(trace, stage)?;
@@ -107,21 +107,22 @@ pub(crate) fn replay(
             let run = |purpose| play(&script, stage, kind, hint, purpose).map_err(|error| said(kind, error));
             // The first round warms caches and the driver.
             if round == 0 {
-                run(Purpose::Whole)?;
+                run(RunPurpose::Whole)?;
             }
-            if let Some(run) = run(Purpose::Whole)? {
+            if let Some(run) = run(RunPurpose::Whole)? {
                 wholes.entry(kind).or_default().push(run.whole);
             }
             if round < effort.sample_rounds {
-                if let Some(run) = run(Purpose::Single)? {
+                if let Some(run) = run(RunPurpose::Single)? {
                     let (allocate, free) = singles.entry(kind).or_default();
                     allocate.extend(run.allocate);
                     free.extend(run.free);
                 }
             }
             if round == 0 {
-                if let Some(Run { memory, refused, .. }) = run(Purpose::Memory)? {
-                    let unmeasured = Figures { whole: 0.0, allocate: None, free: None, memory, refused };
+                if let Some(ReplayRun { memory, refused, .. }) = run(RunPurpose::Memory)? {
+                    let unmeasured =
+                        ReplayFigures { whole: 0.0, allocate: None, free: None, memory, refused };
                     figures.insert(kind, unmeasured);
                 }
             }
@@ -148,9 +149,9 @@ pub(crate) fn tables(
     hint: Option<WgpuHint>,
     driver: &Driver,
     options: &Options,
-    effort: Effort,
+    effort: CaseEffort,
     tell: impl Fn(&str),
-) -> Result<Vec<(String, String, Table)>, String> {
+) -> Result<Vec<(String, String, AlignedTable)>, String> {
     let mut all = Vec::new();
     for path in files {
         let trace = read(path)?;
@@ -172,10 +173,10 @@ pub(crate) fn tables(
     Ok(print(&all, &place))
 }
 
-fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
+fn print(all: &[Replayed], place: &str) -> Vec<(String, String, AlignedTable)> {
     let heads = || std::iter::once("").chain(PLAYERS.iter().map(|kind| kind.title()));
-    let table = |cell: &dyn Fn(&Replayed, &Figures) -> String| {
-        let mut table = Table::new(heads());
+    let table = |cell: &dyn Fn(&Replayed, &ReplayFigures) -> String| {
+        let mut table = AlignedTable::new(heads());
         for replayed in all {
             let cells = PLAYERS.iter().map(|kind| {
                 let figures = replayed.figures.get(kind);
@@ -186,10 +187,12 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
         table
     };
     let mut tables = Vec::new();
-    let mut add =
-        |title: &str, note: &str, table: Table| tables.push((title.to_owned(), note.to_owned(), table));
+    let mut add = |title: &str, note: &str, table: AlignedTable| {
+        tables.push((title.to_owned(), note.to_owned(), table))
+    };
 
-    let mut times = Table::new(heads().chain(["VMA/Sublet", "gpu-allocator/Sublet", "gpu-alloc/Sublet"]));
+    let mut times =
+        AlignedTable::new(heads().chain(["VMA/Sublet", "gpu-allocator/Sublet", "gpu-alloc/Sublet"]));
     for replayed in all {
         let whole = |kind: PeerKind| {
             replayed.figures.get(&kind).map(|figures| figures.whole / replayed.script.calls().max(1) as f64)
@@ -214,7 +217,7 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
         "Traces: memory at the peak",
         "The most that was reserved / the share of it that was never used while it was.",
         table(&|_, figures| {
-            let Memory { reserved_peak, used_then, .. } = figures.memory;
+            let MemoryFigures { reserved_peak, used_then, .. } = figures.memory;
             let unused = reserved_peak.saturating_sub(used_then) as f64 / reserved_peak.max(1) as f64;
             format!("{} / {} %", bytes(reserved_peak as f64), number(100.0 * unused))
         }),
@@ -226,7 +229,7 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
          most in use. Computed for all alike from where allocations lie and what was asked for: what a peer adds to an allocation, and \
          what its alignment skips, is part of a gap.",
         table(&|_, figures| {
-            let Memory { gaps, .. } = figures.memory;
+            let MemoryFigures { gaps, .. } = figures.memory;
             let (all, largest) = (bytes(gaps.bytes as f64), bytes(gaps.largest as f64));
             format!("{} / {all} / {largest} / {} %", gaps.count, number(100.0 * gaps.scatter()))
         }),
@@ -235,15 +238,22 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
         "Traces: memory objects and calls of the driver",
         "The most memory objects at once / calls of vkAllocateMemory / vkFreeMemory / vkMapMemory.",
         table(&|_, figures| {
-            let Memory { blocks_peak, calls, .. } = figures.memory;
+            let MemoryFigures { blocks_peak, calls, .. } = figures.memory;
             format!("{blocks_peak} / {} / {} / {}", calls.allocations, calls.frees, calls.maps)
         }),
     );
     if all.iter().any(|replayed| replayed.figures.values().any(|figures| figures.refused > 0)) {
         add("Traces: allocations refused", "", table(&|_, figures| figures.refused.to_string()));
     }
-    let mut what =
-        Table::new(["", "calls", "live bytes at most", "in pools", "in scopes", "refused", "left out"]);
+    let mut what = AlignedTable::new([
+        "",
+        "calls",
+        "live bytes at most",
+        "in pools",
+        "in scopes",
+        "refused",
+        "left out",
+    ]);
     for Replayed { name, script, figures } in all {
         let used = figures.values().map(|figures| figures.memory.used_peak).max().unwrap_or(0);
         let counts = [script.in_pools, script.in_scopes, script.refused, script.left_out];

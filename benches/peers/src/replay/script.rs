@@ -29,7 +29,7 @@ pub(crate) enum Host {
 
 /// One allocation request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct ScriptRequest {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) memory_type: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Ask {
     pub(crate) upper: bool,
 }
 
-impl Ask {
+impl ScriptRequest {
     /// Returns the flags for Sublet, and for VMA, whose flags have the same values.
     #[inline]
     pub(crate) fn flags(&self) -> AllocationCreateFlags {
@@ -58,8 +58,8 @@ impl Ask {
 
 /// One step. Its numbers refer to slots for allocations, and to pools.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
-    Allocate(u32, Ask),
+pub(crate) enum ScriptStep {
+    Allocate(u32, ScriptRequest),
     Free(u32),
     Map(u32),
     Unmap(u32),
@@ -71,7 +71,7 @@ pub(crate) enum Step {
 /// The steps, and the counts of skipped events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ScriptStep>,
     pub(crate) slots: usize,
     /// Number of allocations in pools, in scopes, and those that failed in Sublet here.
     pub(crate) in_pools: u64,
@@ -89,7 +89,7 @@ impl Script {
 
     /// Creates the script of a trace for this allocator's device.
     pub(crate) fn new(trace: &Trace, allocator: &Allocator) -> Self {
-        let mut maker = Maker {
+        let mut maker = ScriptBuilder {
             script: Self::default(),
             memory: allocator.memory_properties(),
             live: BTreeMap::new(),
@@ -116,23 +116,23 @@ impl Script {
 
 /// The owner whose end frees an allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum ScriptOwner {
     Nobody,
     Pool(u32),
     Scope(u32),
 }
 
-struct Live {
+struct ScriptAllocation {
     slot: u32,
-    owner: Owner,
+    owner: ScriptOwner,
     mappings: u32,
 }
 
-struct Maker {
+struct ScriptBuilder {
     script: Script,
     memory: vk::PhysicalDeviceMemoryProperties,
     /// By number in the trace.
-    live: BTreeMap<u32, Live>,
+    live: BTreeMap<u32, ScriptAllocation>,
     /// The slot that was freed last is used first, because it is in the cache.
     free_slots: Vec<u32>,
     /// By number in the trace.
@@ -140,7 +140,7 @@ struct Maker {
     pools_made: u32,
 }
 
-impl Maker {
+impl ScriptBuilder {
     fn event(&mut self, event: &Event, memory_type: Option<u32>) {
         match event {
             Event::Existing(existing) => {
@@ -172,16 +172,16 @@ impl Maker {
                 self.pools.insert(pool.0, number);
                 let settings =
                     PoolSettings { memory_type_index: memory_type, ..PoolSettings::clone(settings) };
-                self.script.steps.push(Step::CreatePool(number, Box::new(settings)));
+                self.script.steps.push(ScriptStep::CreatePool(number, Box::new(settings)));
             }
             Event::DestroyPool { pool } => {
-                self.end_owner(Owner::Pool(pool.0));
+                self.end_owner(ScriptOwner::Pool(pool.0));
                 if let Some(number) = self.pools.remove(&pool.0) {
-                    self.script.steps.push(Step::DestroyPool(number));
+                    self.script.steps.push(ScriptStep::DestroyPool(number));
                 }
             }
-            Event::FreeScope { scope } => self.end_owner(Owner::Scope(scope.0)),
-            Event::Frame { index } => self.script.steps.push(Step::Frame(*index)),
+            Event::FreeScope { scope } => self.end_owner(ScriptOwner::Scope(scope.0)),
+            Event::Frame { index } => self.script.steps.push(ScriptStep::Frame(*index)),
             Event::CreateScope { .. } => {}
             _ => self.script.left_out += 1,
         }
@@ -193,12 +193,12 @@ impl Maker {
             return;
         };
         let (owner, pool) = match (wanted.pool, wanted.scope) {
-            (Some(pool), _) => (Owner::Pool(pool.0), self.pools.get(&pool.0).copied()),
-            (None, Some(scope)) => (Owner::Scope(scope.0), None),
-            (None, None) => (Owner::Nobody, None),
+            (Some(pool), _) => (ScriptOwner::Pool(pool.0), self.pools.get(&pool.0).copied()),
+            (None, Some(scope)) => (ScriptOwner::Scope(scope.0), None),
+            (None, None) => (ScriptOwner::Nobody, None),
         };
         self.script.in_pools += u64::from(pool.is_some());
-        self.script.in_scopes += u64::from(matches!(owner, Owner::Scope(_)));
+        self.script.in_scopes += u64::from(matches!(owner, ScriptOwner::Scope(_)));
         let flags = self.memory.memory_types[memory_type as usize].property_flags;
         let mapped = wanted.flags.contains(AllocationCreateFlags::MAPPED);
         let host = match flags {
@@ -215,7 +215,7 @@ impl Maker {
             self.script.slots += 1;
             self.script.slots as u32 - 1
         });
-        let ask = Ask {
+        let ask = ScriptRequest {
             size: needs.size,
             alignment: needs.alignment.max(wanted.min_alignment).max(1),
             memory_type,
@@ -228,32 +228,32 @@ impl Maker {
             pool,
             upper: wanted.flags.contains(AllocationCreateFlags::UPPER_ADDRESS),
         };
-        self.script.steps.push(Step::Allocate(slot, ask));
-        self.live.insert(number, Live { slot, owner, mappings: 0 });
+        self.script.steps.push(ScriptStep::Allocate(slot, ask));
+        self.live.insert(number, ScriptAllocation { slot, owner, mappings: 0 });
     }
 
     fn free(&mut self, number: u32) {
         let Some(live) = self.live.remove(&number) else { return };
-        (0..live.mappings).for_each(|_| self.script.steps.push(Step::Unmap(live.slot)));
-        self.script.steps.push(Step::Free(live.slot));
+        (0..live.mappings).for_each(|_| self.script.steps.push(ScriptStep::Unmap(live.slot)));
+        self.script.steps.push(ScriptStep::Free(live.slot));
         self.free_slots.push(live.slot);
     }
 
     fn map(&mut self, number: u32) {
         if let Some(live) = self.live.get_mut(&number) {
             live.mappings += 1;
-            self.script.steps.push(Step::Map(live.slot));
+            self.script.steps.push(ScriptStep::Map(live.slot));
         }
     }
 
     fn unmap(&mut self, number: u32) {
         if let Some(live) = self.live.get_mut(&number).filter(|live| live.mappings > 0) {
             live.mappings -= 1;
-            self.script.steps.push(Step::Unmap(live.slot));
+            self.script.steps.push(ScriptStep::Unmap(live.slot));
         }
     }
 
-    fn end_owner(&mut self, owner: Owner) {
+    fn end_owner(&mut self, owner: ScriptOwner) {
         let ended = self.live.iter().filter(|(_, live)| live.owner == owner);
         let ended: Vec<u32> = ended.map(|(number, _)| *number).collect();
         ended.into_iter().for_each(|number| self.free(number));
@@ -264,7 +264,7 @@ impl Maker {
         let left: Vec<u32> = self.live.keys().copied().collect();
         left.into_iter().for_each(|number| self.free(number));
         let pools = std::mem::take(&mut self.pools);
-        self.script.steps.extend(pools.into_values().map(Step::DestroyPool));
+        self.script.steps.extend(pools.into_values().map(ScriptStep::DestroyPool));
         self.script
     }
 }

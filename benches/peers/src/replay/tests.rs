@@ -3,13 +3,13 @@
 use clap::Parser as _;
 use sublet::sim::Profile;
 use sublet::trace::{
-    Allocate, AllocationNumber, Event, Granted, Needs, PoolNumber, PoolSettings, Record, ScopeNumber,
+    Allocate, AllocationNumber, Event, GrantedMemory, Needs, PoolNumber, PoolSettings, Record, ScopeNumber,
     ScopeSettings, Trace, Wanted,
 };
 use sublet::{AllocationCreateFlags, MemoryUsage};
 
 use super::*;
-use crate::cli::Arguments;
+use crate::cli::PeersArguments;
 
 const KIB: u64 = 1 << 10;
 
@@ -18,7 +18,7 @@ fn allocate(number: u32, size: u64, wanted: Wanted) -> Event {
         allocation: AllocationNumber(number),
         resource: Needs { size, alignment: 256, ..Needs::default() },
         wanted,
-        granted: Granted::default(),
+        granted: GrantedMemory::default(),
     }))
 }
 
@@ -55,7 +55,7 @@ fn trace() -> Trace {
 }
 
 fn options(text: &str) -> Options {
-    Arguments::try_parse_from(text.split_whitespace()).unwrap().options
+    PeersArguments::try_parse_from(text.split_whitespace()).unwrap().options
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_same_is_asked_of_every_peer_and_all_of_it_is_given_back() {
         (Driver::Simulated("lavapipe"), None),
     ] {
         let stage = Stage::Named(driver);
-        let effort = Effort { rounds: 2, sample_rounds: 1 };
+        let effort = CaseEffort { rounds: 2, sample_rounds: 1 };
         let found =
             replay("short", &trace(), &stage, hint, &options("p replay short.trace"), effort, &|_| ())
                 .unwrap();
@@ -77,7 +77,8 @@ fn the_same_is_asked_of_every_peer_and_all_of_it_is_given_back() {
         for (kind, figures) in &found.figures {
             assert_eq!(figures.refused, 0, "{kind:?}");
             assert!(figures.whole > 0.0 && figures.allocate.is_some() && figures.free.is_some(), "{kind:?}");
-            let Memory { reserved_peak, used_then, gaps, used_peak, blocks_peak, calls } = figures.memory;
+            let MemoryFigures { reserved_peak, used_then, gaps, used_peak, blocks_peak, calls } =
+                figures.memory;
             assert_eq!(used_peak, 392 * KIB, "{kind:?}");
             assert!(reserved_peak >= used_peak && used_then <= used_peak && blocks_peak > 1, "{kind:?}");
             assert!(calls.allocations >= blocks_peak, "{kind:?}");

@@ -1,14 +1,14 @@
 //! The same allocations in one large block, or in thousands of small ones.
 
 use super::Scale;
-use crate::case::{Entry, Workload};
-use crate::peers::{PeerKind, Shape};
-use crate::script::{self, Alignments, Random, Shapes};
+use crate::case::{Participant, Workload};
+use crate::peers::{PeerKind, PeerMode};
+use crate::script::{self, AlignmentMix, Random, Shapes};
 
 /// Total bytes of all blocks.
 const TOTAL: u64 = 512 << 20;
 /// 4 to 32 KiB, 12 on average. They fill three quarters of the bytes.
-const SHAPES: Shapes = Shapes { alignments: Alignments::Fixed, octaves: (12, 15) };
+const SHAPES: Shapes = Shapes { alignments: AlignmentMix::Fixed, octaves: (12, 15) };
 const LIVE: usize = 32_000;
 
 /// 1, 100, 1,000 and 4,000 blocks in one pool.
@@ -19,8 +19,8 @@ pub(crate) fn blocks(scale: &Scale) -> Vec<Workload> {
         // Fewer blocks if there are fewer allocations to fill them.
         let blocks = count.min(live / 8).max(1);
         let block_size = (TOTAL / scale.smaller as u64 / blocks as u64).next_multiple_of(4096);
-        let shape = Shape::Pool { block_size, min: blocks, max: 0 };
-        let entry = |kind: PeerKind| Entry {
+        let shape = PeerMode::Pool { block_size, min: blocks, max: 0 };
+        let entry = |kind: PeerKind| Participant {
             kind,
             shape,
             share: if kind == PeerKind::Vma { (count / 40).max(1) } else { 1 },

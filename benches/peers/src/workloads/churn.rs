@@ -2,22 +2,22 @@
 
 use super::{Scale, short, whole};
 use crate::case::{Rounds, Workload};
-use crate::peers::Shape;
-use crate::script::{self, Alignments, Random, Shapes};
+use crate::peers::PeerMode;
+use crate::script::{self, AlignmentMix, Random, Shapes};
 
 /// 1k, 10k, 100k live, with three distributions of alignments; and large sizes.
 pub(crate) fn churn(scale: &Scale) -> Vec<Workload> {
     let mut all = Vec::new();
     for count in [1_000, 10_000, 100_000] {
         for (alignments, name) in
-            [(Alignments::Usual, "usual"), (Alignments::Mixed, "mixed"), (Alignments::Fixed, "256")]
+            [(AlignmentMix::Usual, "usual"), (AlignmentMix::Mixed, "mixed"), (AlignmentMix::Fixed, "256")]
         {
             let id = format!("churn-{}-{name}", short(count));
             let title = format!("churn, {} live, {name}", short(count));
             all.push(one(scale, id, title, Shapes::common(alignments), count));
         }
     }
-    let shapes = Shapes { alignments: Alignments::Mixed, octaves: (20, 26) };
+    let shapes = Shapes { alignments: AlignmentMix::Mixed, octaves: (20, 26) };
     all.push(one(scale, "churn-large".to_owned(), "churn, 200 live, 1 to 64 MiB".to_owned(), shapes, 200));
     all
 }
@@ -35,7 +35,7 @@ fn one(scale: &Scale, id: String, title: String, shapes: Shapes, count: usize) -
     Workload {
         id,
         title,
-        peers: whole(Shape::Default, live),
+        peers: whole(PeerMode::Default, live),
         granularity: 1,
         slots: live,
         before,

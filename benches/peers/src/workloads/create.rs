@@ -1,20 +1,20 @@
 //! A buffer with its memory, created and destroyed.
 
 use super::Scale;
-use crate::case::{Entry, Workload};
-use crate::peers::{PeerKind, Shape};
-use crate::script::{Kind, Phase, Request};
+use crate::case::{Participant, Workload};
+use crate::peers::{PeerKind, PeerMode};
+use crate::script::{PeerRequest, PeerRequestKind, Phase};
 
 /// The driver alone, and each allocator on top of it.
 pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
     const PEERS: [PeerKind; 5] =
         [PeerKind::Driver, PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
     let pairs = scale.pairs / 4;
-    let buffer = Request { size: 4096, alignment: 1, kind: Kind::Buffer };
+    let buffer = PeerRequest { size: 4096, alignment: 1, kind: PeerRequestKind::Buffer };
     let workload = |id: &str, title: &str, others| Workload {
         id: id.to_owned(),
         title: title.to_owned(),
-        peers: PEERS.map(|kind| Entry { kind, shape: Shape::Created, share: 1 }).into(),
+        peers: PEERS.map(|kind| Participant { kind, shape: PeerMode::Created, share: 1 }).into(),
         granularity: 1,
         slots: 2,
         before: vec![Phase::Allocate((0..=others).map(|slot| (slot, buffer)).collect())],

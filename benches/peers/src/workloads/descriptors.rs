@@ -1,11 +1,11 @@
 //! Descriptor sets: persistent ones with random replacement, and those of frames.
 
 use super::Scale;
-use crate::clock::{self, Clock};
-use crate::gpu::{Driver, Gpu};
+use crate::clock::{self, TickClock};
+use crate::gpu::{Driver, TestGpu};
 use crate::peers::sets::{
-    Bucketed, FramePeer, GpuDescriptor, LAYOUTS, Layouts, PerFrame, Persistent, RawFrames, RawFree, SetPeer,
-    Transient,
+    Bucketed, FramePeer, GpuDescriptor, LAYOUTS, PeerLayouts, PerFrame, Persistent, RawFrames, RawFree,
+    SetPeer, Transient,
 };
 use crate::script::Random;
 use crate::statistics::median;
@@ -40,23 +40,35 @@ impl Giver {
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct DescriptorRow {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    kind: Kind,
+    kind: DescriptorRowKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum DescriptorRowKind {
     /// Replaces sets, with this many live.
     Churn(usize),
     Frames,
 }
 
-pub(crate) const ROWS: [Row; 3] = [
-    Row { id: "sets-churn-1k", title: "1,000 live, one replaced", kind: Kind::Churn(1_000) },
-    Row { id: "sets-churn-10k", title: "10,000 live, one replaced", kind: Kind::Churn(10_000) },
-    Row { id: "sets-frames", title: "frames of 300 sets, three in flight", kind: Kind::Frames },
+pub(crate) const ROWS: [DescriptorRow; 3] = [
+    DescriptorRow {
+        id: "sets-churn-1k",
+        title: "1,000 live, one replaced",
+        kind: DescriptorRowKind::Churn(1_000),
+    },
+    DescriptorRow {
+        id: "sets-churn-10k",
+        title: "10,000 live, one replaced",
+        kind: DescriptorRowKind::Churn(10_000),
+    },
+    DescriptorRow {
+        id: "sets-frames",
+        title: "frames of 300 sets, three in flight",
+        kind: DescriptorRowKind::Frames,
+    },
 ];
 
 /// The measurements.
@@ -70,13 +82,13 @@ pub(crate) struct SetFigures {
 
 /// Runs one row with one allocator. `None` if it does not take part.
 pub(crate) fn sets(
-    row: &Row,
+    row: &DescriptorRow,
     giver: Giver,
     driver: &Driver,
     scale: &Scale,
     rounds: u64,
 ) -> Result<Option<SetFigures>, String> {
-    let gpu = Gpu::new(driver, Some(1))?;
+    let gpu = TestGpu::new(driver, Some(1))?;
     let said = |error: String| format!("{}, {}: {error}", row.id, giver.title());
     let found = with_layouts(row, giver, &gpu, scale, rounds).map_err(said)?;
     gpu.finish().map_err(said)?;
@@ -84,17 +96,17 @@ pub(crate) fn sets(
 }
 
 fn with_layouts(
-    row: &Row,
+    row: &DescriptorRow,
     giver: Giver,
-    gpu: &Gpu,
+    gpu: &TestGpu,
     scale: &Scale,
     rounds: u64,
 ) -> Result<Option<SetFigures>, String> {
-    let layouts = Layouts::new(gpu)?;
+    let layouts = PeerLayouts::new(gpu)?;
     let no_pool = || "no pool was made".to_owned();
-    let run = Run { scale, rounds };
+    let run = DescriptorRun { scale, rounds };
     let found = match row.kind {
-        Kind::Churn(live) => {
+        DescriptorRowKind::Churn(live) => {
             let live = scale.live(live);
             match giver {
                 Giver::Persistent => run.churn(live, Persistent::new(&layouts)?),
@@ -106,7 +118,7 @@ fn with_layouts(
                 Giver::Transient => return Ok(None),
             }
         }
-        Kind::Frames => match giver {
+        DescriptorRowKind::Frames => match giver {
             Giver::Persistent => run.frames(PerFrame::new(Persistent::new(&layouts)?)),
             Giver::Transient => run.frames(Transient::new(&layouts)?),
             Giver::GpuDescriptor => run.frames(PerFrame::new(GpuDescriptor::new(&layouts))),
@@ -117,12 +129,12 @@ fn with_layouts(
     found.map(Some)
 }
 
-struct Run<'a> {
+struct DescriptorRun<'a> {
     scale: &'a Scale,
     rounds: u64,
 }
 
-impl Run<'_> {
+impl DescriptorRun<'_> {
     fn churn<P: SetPeer>(&self, live: usize, mut peer: P) -> Result<SetFigures, String> {
         let mut held: Vec<Option<P::Set>> = (0..live).map(|at| peer.allocate(at % LAYOUTS)).collect();
         let mut times = Vec::new();
@@ -139,7 +151,7 @@ impl Run<'_> {
                 }
                 held[place] = peer.allocate(layout);
             }
-            times.push(Clock::get().between(before, clock::now()) / list.len() as f64);
+            times.push(TickClock::get().between(before, clock::now()) / list.len() as f64);
         }
         let refused = held.iter().filter(|set| set.is_none()).count();
         let pools = peer.pools();
@@ -159,7 +171,7 @@ impl Run<'_> {
                 peer.begin();
                 refused += list.iter().filter(|&&layout| !peer.allocate(layout)).count();
             }
-            times.push(Clock::get().between(before, clock::now()) / (frames * OF_A_FRAME) as f64);
+            times.push(TickClock::get().between(before, clock::now()) / (frames * OF_A_FRAME) as f64);
         }
         let pools = peer.pools();
         peer.finish()?;

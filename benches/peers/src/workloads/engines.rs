@@ -2,9 +2,9 @@
 
 use super::frame::{COUNT, requests, slots};
 use super::{Scale, short};
-use crate::case::{Entry, Rounds, Workload};
-use crate::peers::{PeerKind, Shape};
-use crate::script::{self, Alignments, Phase, Random, Shapes};
+use crate::case::{Participant, Rounds, Workload};
+use crate::peers::{PeerKind, PeerMode};
+use crate::script::{self, AlignmentMix, Phase, Random, Shapes};
 
 const ENGINES: [PeerKind; 6] = [
     PeerKind::SubletEngine,
@@ -17,15 +17,15 @@ const ENGINES: [PeerKind; 6] = [
 /// Enough for one frame or three.
 const FRAME_CAPACITY: u64 = 64 << 20;
 
-fn entries(shape: Shape) -> Vec<Entry> {
-    ENGINES.iter().map(|&kind| Entry { kind, shape, share: 1 }).collect()
+fn entries(shape: PeerMode) -> Vec<Participant> {
+    ENGINES.iter().map(|&kind| Participant { kind, shape, share: 1 }).collect()
 }
 
 /// Churn and frames in general engines, frames in linear ones.
 pub(crate) fn engines(scale: &Scale) -> Vec<Workload> {
     let mut all = Vec::new();
     for (count, capacity) in [(10_000, 4 << 30), (100_000, 32 << 30)] {
-        for (alignments, name) in [(Alignments::Usual, "usual"), (Alignments::Mixed, "mixed")] {
+        for (alignments, name) in [(AlignmentMix::Usual, "usual"), (AlignmentMix::Mixed, "mixed")] {
             all.push(churn(*scale, count, capacity, alignments, name));
         }
     }
@@ -33,16 +33,16 @@ pub(crate) fn engines(scale: &Scale) -> Vec<Workload> {
         *scale,
         "engine-frame",
         "frame of 1,000",
-        Shape::Engine { capacity: FRAME_CAPACITY },
+        PeerMode::Engine { capacity: FRAME_CAPACITY },
         false,
     ));
-    let linear = Shape::LinearEngine { capacity: FRAME_CAPACITY };
+    let linear = PeerMode::LinearEngine { capacity: FRAME_CAPACITY };
     all.push(frame(*scale, "engine-linear", "frame of 1,000, linear", linear, false));
     all.push(frame(*scale, "engine-reset", "frame of 1,000, linear, reset", linear, true));
     all
 }
 
-fn churn(scale: Scale, count: usize, capacity: u64, alignments: Alignments, name: &str) -> Workload {
+fn churn(scale: Scale, count: usize, capacity: u64, alignments: AlignmentMix, name: &str) -> Workload {
     let live = scale.live(count);
     let shapes = Shapes::common(alignments);
     let many = count > 20_000;
@@ -50,7 +50,7 @@ fn churn(scale: Scale, count: usize, capacity: u64, alignments: Alignments, name
     Workload {
         id: format!("engine-{}-{name}", short(count)),
         title: format!("churn, {} live, {name}", short(count)),
-        peers: entries(Shape::Engine { capacity }),
+        peers: entries(PeerMode::Engine { capacity }),
         granularity: 1,
         slots: live,
         before: vec![
@@ -71,7 +71,7 @@ fn churn(scale: Scale, count: usize, capacity: u64, alignments: Alignments, name
     }
 }
 
-fn frame(scale: Scale, id: &str, title: &str, shape: Shape, reset: bool) -> Workload {
+fn frame(scale: Scale, id: &str, title: &str, shape: PeerMode, reset: bool) -> Workload {
     let count = scale.live(COUNT);
     let frames = move |round: u64| {
         let mut random = Random::new(scale.seed(702, round));

@@ -1,17 +1,17 @@
 //! Measures how much fits into a heap before it is full.
 
 use super::Scale;
-use crate::case::{self, CaseSetup, Figures};
+use crate::case::{self, CaseFigures, CaseSetup};
 use crate::gpu::Driver;
-use crate::peers::{PeerKind, Shape};
-use crate::script::{Alignments, Random, Request, Shapes};
+use crate::peers::{PeerKind, PeerMode};
+use crate::script::{AlignmentMix, PeerRequest, Random, Shapes};
 
 /// A sequence of requests for one limit.
 pub(crate) struct Fill {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     limit: u64,
-    shape: Shape,
+    shape: PeerMode,
     shapes: Shapes,
 }
 
@@ -23,29 +23,29 @@ pub(crate) const FILLS: [Fill; 4] = [
         id: "fill-heap-usual",
         title: "heap of 4 GiB, usual",
         limit: 4 << 30,
-        shape: Shape::Default,
-        shapes: Shapes::common(Alignments::Usual),
+        shape: PeerMode::Default,
+        shapes: Shapes::common(AlignmentMix::Usual),
     },
     Fill {
         id: "fill-heap-mixed",
         title: "heap of 4 GiB, mixed",
         limit: 4 << 30,
-        shape: Shape::Default,
-        shapes: Shapes::common(Alignments::Mixed),
+        shape: PeerMode::Default,
+        shapes: Shapes::common(AlignmentMix::Mixed),
     },
     Fill {
         id: "fill-pool-usual",
         title: "pool of 8 blocks of 64 MiB, usual",
         limit: u64::MAX,
-        shape: Shape::Pool { block_size: POOL_BLOCK, min: 0, max: 8 },
-        shapes: Shapes::common(Alignments::Usual),
+        shape: PeerMode::Pool { block_size: POOL_BLOCK, min: 0, max: 8 },
+        shapes: Shapes::common(AlignmentMix::Usual),
     },
     Fill {
         id: "fill-pool-mixed",
         title: "pool of 8 blocks of 64 MiB, mixed",
         limit: u64::MAX,
-        shape: Shape::Pool { block_size: POOL_BLOCK, min: 0, max: 8 },
-        shapes: Shapes::common(Alignments::Mixed),
+        shape: PeerMode::Pool { block_size: POOL_BLOCK, min: 0, max: 8 },
+        shapes: Shapes::common(AlignmentMix::Mixed),
     },
 ];
 
@@ -55,13 +55,13 @@ pub(crate) fn fill(
     driver: &Driver,
     kind: PeerKind,
     scale: &Scale,
-) -> Result<Option<Figures>, String> {
+) -> Result<Option<CaseFigures>, String> {
     let place = CaseSetup { driver, granularity: 1, kind, shape: fill.shape };
     // Four times the possible amount, so that one request always fails.
     let most = if fill.limit == u64::MAX { 8 * POOL_BLOCK } else { fill.limit };
     let count = usize::try_from(most / 131_072 * 4).unwrap_or(usize::MAX);
     let mut random = Random::new(scale.seed(800, 0));
-    let requests: Vec<Request> = (0..count).map(|_| fill.shapes.draw(&mut random)).collect();
+    let requests: Vec<PeerRequest> = (0..count).map(|_| fill.shapes.draw(&mut random)).collect();
     let said = |error| format!("{}, {}: {error}", fill.id, kind.title());
     let Some(mut case) = case::case(place, count).map_err(said)? else { return Ok(None) };
     case.limit(fill.limit);

@@ -2,8 +2,8 @@
 
 use super::{Scale, whole};
 use crate::case::Workload;
-use crate::peers::Shape;
-use crate::script::{Kind, Phase, Random, Request};
+use crate::peers::PeerMode;
+use crate::script::{PeerRequest, PeerRequestKind, Phase, Random};
 
 /// Allocations per frame.
 pub(super) const COUNT: usize = 1_000;
@@ -12,7 +12,10 @@ const POOL: u64 = 64 << 20;
 /// 256 to 4,352 bytes.
 pub(super) fn requests(random: &mut Random, first: usize, count: usize) -> Phase {
     let request = |slot: usize| {
-        (slot as u32, Request { size: 256 + random.below(4096), alignment: 256, kind: Kind::Memory })
+        (
+            slot as u32,
+            PeerRequest { size: 256 + random.below(4096), alignment: 256, kind: PeerRequestKind::Memory },
+        )
     };
     Phase::Allocate((first..first + count).map(request).collect())
 }
@@ -43,7 +46,7 @@ fn ring(scale: Scale, count: usize, round: u64) -> Vec<Phase> {
 pub(crate) fn frame(scale: &Scale) -> Vec<Workload> {
     let scale = *scale;
     let count = scale.live(COUNT);
-    let linear = Shape::LinearPool { block_size: POOL };
+    let linear = PeerMode::LinearPool { block_size: POOL };
     let one = |id: &str, title: &str, shape, in_ring: bool| {
         let before = |round: fn(Scale, usize, u64) -> Vec<Phase>| round(scale, count, u64::from(u32::MAX));
         Workload {
@@ -61,13 +64,13 @@ pub(crate) fn frame(scale: &Scale) -> Vec<Workload> {
                 },
             ),
             thorough: false,
-            reserves: shape == Shape::Default,
+            reserves: shape == PeerMode::Default,
         }
     };
     vec![
-        one("frame", "frame of 1,000, default", Shape::Default, false),
+        one("frame", "frame of 1,000, default", PeerMode::Default, false),
         one("frame-linear", "frame of 1,000, linear pool", linear, false),
-        one("ring", "frames freed two later, default", Shape::Default, true),
+        one("ring", "frames freed two later, default", PeerMode::Default, true),
         one("ring-linear", "frames freed two later, linear pool", linear, true),
     ]
 }

@@ -2,17 +2,17 @@
 
 use super::{Scale, whole};
 use crate::case::Workload;
-use crate::peers::Shape;
-use crate::script::{Kind, Phase, Random, Request};
+use crate::peers::PeerMode;
+use crate::script::{PeerRequest, PeerRequestKind, Phase, Random};
 
 const LIVE: usize = 5_000;
 
 /// Draws a request. Every third one is an image of 16 to 271 texels per side.
-fn draw(random: &mut Random) -> Request {
+fn draw(random: &mut Random) -> PeerRequest {
     if random.below(3) == 0 {
-        Request { size: 16 + random.below(256), alignment: 1, kind: Kind::Image }
+        PeerRequest { size: 16 + random.below(256), alignment: 1, kind: PeerRequestKind::Image }
     } else {
-        Request { size: random.log_uniform(8, 18), alignment: 1, kind: Kind::Buffer }
+        PeerRequest { size: random.log_uniform(8, 18), alignment: 1, kind: PeerRequestKind::Buffer }
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn granularity(scale: &Scale) -> Vec<Workload> {
         Workload {
             id: format!("granularity-{granularity}"),
             title: format!("buffers and images, granularity {granularity}"),
-            peers: whole(Shape::Created, live),
+            peers: whole(PeerMode::Created, live),
             granularity,
             slots: live,
             before: vec![fill, churn(&mut random, 2 * live)],

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Scale;
-use crate::clock::{self, Clock};
-use crate::gpu::{Driver, Gpu};
+use crate::clock::{self, TickClock};
+use crate::gpu::{Driver, TestGpu};
 use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
-use crate::script::{Kind, Random, Request};
+use crate::script::{PeerRequest, PeerRequestKind, Random};
 use crate::statistics::Percentiles;
 
 /// The delay of `vkAllocateMemory` on a driver that is not real.
@@ -15,7 +15,7 @@ pub(crate) const DELAY: Duration = Duration::from_millis(20);
 /// Number of small allocations. Twice as many are made at first, and half of them freed, to leave gaps.
 const LIVE: usize = 1_000;
 /// Below the threshold for dedicated memory, but large enough that every few of them need a new block.
-const LARGE: Request = Request { size: 48 << 20, alignment: 256, kind: Kind::Memory };
+const LARGE: PeerRequest = PeerRequest { size: 48 << 20, alignment: 256, kind: PeerRequestKind::Memory };
 /// Number of pairs after the other thread has entered `vkAllocateMemory`. A peer that waits for it therefore waits in
 /// one of twice as many calls, at any speed.
 const PAIRS: usize = 100;
@@ -28,33 +28,33 @@ pub(crate) fn growth(
     scale: &Scale,
     times: u64,
 ) -> Result<Option<Percentiles>, String> {
-    struct Run<'a> {
-        gpu: &'a Gpu,
+    struct GrowthRun<'a> {
+        gpu: &'a TestGpu,
         seed: u64,
         times: u64,
     }
 
-    impl VisitShared for Run<'_> {
+    impl VisitShared for GrowthRun<'_> {
         type Output = Result<Percentiles, String>;
 
         fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
             run(self.gpu, self.seed, self.times, peer)
         }
     }
-    let gpu = Gpu::new(driver, Some(1))?;
+    let gpu = TestGpu::new(driver, Some(1))?;
     let said = |error| format!("growth, {}: {error}", kind.title());
-    let visit = Run { gpu: &gpu, seed: scale.seed(1_000, 0), times };
+    let visit = GrowthRun { gpu: &gpu, seed: scale.seed(1_000, 0), times };
     let Some(ran) = peers::make_shared(kind, &gpu, visit).map_err(said)? else { return Ok(None) };
     let found = ran.map_err(said)?;
     gpu.finish().map_err(said)?;
     Ok(Some(found))
 }
 
-fn small(random: &mut Random) -> Request {
-    Request { size: 256 + random.below(3840), alignment: 256, kind: Kind::Memory }
+fn small(random: &mut Random) -> PeerRequest {
+    PeerRequest { size: 256 + random.below(3840), alignment: 256, kind: PeerRequestKind::Memory }
 }
 
-fn run<P: SharedPeer>(gpu: &Gpu, seed: u64, times: u64, peer: P) -> Result<Percentiles, String> {
+fn run<P: SharedPeer>(gpu: &TestGpu, seed: u64, times: u64, peer: P) -> Result<Percentiles, String> {
     let mut random = Random::new(seed);
     let mut slots: Vec<_> = (0..2 * LIVE).map(|_| peer.allocate(&small(&mut random))).collect();
     let extra = slots.split_off(LIVE);
@@ -67,11 +67,11 @@ fn run<P: SharedPeer>(gpu: &Gpu, seed: u64, times: u64, peer: P) -> Result<Perce
         }
     }
     between.flatten().for_each(|allocation| peer.free(allocation));
-    let list: Vec<(usize, Request)> =
+    let list: Vec<(usize, PeerRequest)> =
         (0..4 * LIVE).map(|_| (random.below(LIVE as u64) as usize, small(&mut random))).collect();
     gpu.slow(DELAY);
     let growing = AtomicBool::new(true);
-    let clock = Clock::get();
+    let clock = TickClock::get();
     let mut samples: Vec<f32> = Vec::new();
     let mut refused = 0;
     let mut list = list.iter().cycle();

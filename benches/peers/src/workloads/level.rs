@@ -2,15 +2,15 @@
 
 use super::{Scale, whole};
 use crate::case::Workload;
-use crate::peers::Shape;
-use crate::script::{self, Alignments, Phase, Random, Shapes};
+use crate::peers::PeerMode;
+use crate::script::{self, AlignmentMix, Phase, Random, Shapes};
 
 /// Allocations that stay.
 const STAYING: usize = 500;
 /// Allocations per level.
 const LEVEL: usize = 4_000;
 /// 1 KiB to 4 MiB.
-const SHAPES: Shapes = Shapes { alignments: Alignments::Usual, octaves: (10, 22) };
+const SHAPES: Shapes = Shapes { alignments: AlignmentMix::Usual, octaves: (10, 22) };
 
 /// Three levels per round, each freed before the next begins. Some allocations stay all the time.
 pub(crate) fn level(scale: &Scale) -> Vec<Workload> {
@@ -27,7 +27,7 @@ pub(crate) fn level(scale: &Scale) -> Vec<Workload> {
     vec![Workload {
         id: "level".to_owned(),
         title: "levels of 4,000 come and go".to_owned(),
-        peers: whole(Shape::Default, count),
+        peers: whole(PeerMode::Default, count),
         granularity: 1,
         slots: staying + count,
         before: vec![script::fill(&mut Random::new(scale.seed(400, 0)), SHAPES, staying)],

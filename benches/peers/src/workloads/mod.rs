@@ -23,8 +23,8 @@ pub(crate) use self::granularity::granularity;
 pub(crate) use self::level::level;
 pub(crate) use self::order::order;
 
-use crate::case::{Entry, Workload};
-use crate::peers::{PeerKind, Shape};
+use crate::case::{Participant, Workload};
+use crate::peers::{PeerKind, PeerMode};
 
 /// The size of the workloads.
 #[derive(Clone, Copy, Debug)]
@@ -48,14 +48,14 @@ impl Scale {
 }
 
 /// Creates the workloads that make up the rows of one table.
-pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
+pub(crate) type MakeWorkloads = fn(&Scale) -> Vec<Workload>;
 
 /// All groups of workloads for whole allocators. Those for [`engines()`] are separate.
-pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
+pub(crate) const WHOLES: [MakeWorkloads; 7] = [churn, order, frame, level, granularity, blocks, create];
 
 /// Returns all groups of workloads.
-pub(crate) fn all() -> impl Iterator<Item = Maker> {
-    WHOLES.into_iter().chain([engines as Maker])
+pub(crate) fn all() -> impl Iterator<Item = MakeWorkloads> {
+    WHOLES.into_iter().chain([engines as MakeWorkloads])
 }
 
 /// The allocators that a program would choose from.
@@ -63,8 +63,8 @@ const WHOLE: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
 
 /// All of them in the same shape. Slow ones do a part of the replacements.
-fn whole(shape: Shape, live: usize) -> Vec<Entry> {
-    WHOLE.iter().map(|&kind| Entry { kind, shape, share: kind.patience(live) }).collect()
+fn whole(shape: PeerMode, live: usize) -> Vec<Participant> {
+    WHOLE.iter().map(|&kind| Participant { kind, shape, share: kind.patience(live) }).collect()
 }
 
 /// Formats 1,000 as `1k`.

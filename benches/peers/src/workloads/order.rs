@@ -2,11 +2,11 @@
 
 use super::{Scale, short, whole};
 use crate::case::Workload;
-use crate::peers::Shape;
-use crate::script::{self, Alignments, Phase, Random, Shapes};
+use crate::peers::PeerMode;
+use crate::script::{self, AlignmentMix, Phase, Random, Shapes};
 
 #[derive(Clone, Copy)]
-enum Order {
+enum FreeOrder {
     LastFirst,
     FirstFirst,
     Random,
@@ -15,24 +15,25 @@ enum Order {
 /// 10k allocations, freed last in first out, first in first out, and at random.
 pub(crate) fn order(scale: &Scale) -> Vec<Workload> {
     const COUNT: usize = 10_000;
-    let orders = [(Order::LastFirst, "LIFO"), (Order::FirstFirst, "FIFO"), (Order::Random, "random")];
-    let one = |(order, name): (Order, &str)| {
+    let orders =
+        [(FreeOrder::LastFirst, "LIFO"), (FreeOrder::FirstFirst, "FIFO"), (FreeOrder::Random, "random")];
+    let one = |(order, name): (FreeOrder, &str)| {
         let scale = *scale;
         let live = scale.live(COUNT);
         let round = move |round| {
             let mut random = Random::new(scale.seed(200, round));
             let mut slots: Vec<u32> = (0..live as u32).collect();
             match order {
-                Order::LastFirst => slots.reverse(),
-                Order::FirstFirst => {}
-                Order::Random => random.shuffle(&mut slots),
+                FreeOrder::LastFirst => slots.reverse(),
+                FreeOrder::FirstFirst => {}
+                FreeOrder::Random => random.shuffle(&mut slots),
             }
-            vec![script::fill(&mut random, Shapes::common(Alignments::Mixed), live), Phase::Free(slots)]
+            vec![script::fill(&mut random, Shapes::common(AlignmentMix::Mixed), live), Phase::Free(slots)]
         };
         Workload {
             id: format!("order-{}", name.to_lowercase()),
             title: format!("allocate {}, free {name}", short(COUNT)),
-            peers: whole(Shape::Default, live),
+            peers: whole(PeerMode::Default, live),
             granularity: 1,
             slots: live,
             before: round(u64::from(u32::MAX)),

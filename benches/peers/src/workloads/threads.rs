@@ -5,12 +5,12 @@ use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use super::Scale;
-use crate::clock::{self, Clock, Tick};
-use crate::gpu::{Driver, Gpu};
+use crate::clock::{self, Tick, TickClock};
+use crate::gpu::{Driver, TestGpu};
 use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
 use crate::results::ThreadFigures;
 use crate::ring::{Consumer, Producer, Ring};
-use crate::script::{Alignments, Random, Request, Shapes};
+use crate::script::{AlignmentMix, PeerRequest, Random, Shapes};
 
 /// Live allocations per thread.
 const LIVE: usize = 2_000;
@@ -57,7 +57,7 @@ impl FreedBy {
 
 /// The settings of one run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ThreadsPlan {
     pub(crate) threads: usize,
     pub(crate) freed_by: FreedBy,
     pub(crate) warm_up: Duration,
@@ -69,8 +69,8 @@ pub(crate) struct Plan {
 /// The work of one thread.
 struct Thread {
     /// Initial allocations.
-    fill: Vec<Request>,
-    list: Vec<(usize, Request)>,
+    fill: Vec<PeerRequest>,
+    list: Vec<(usize, PeerRequest)>,
 }
 
 /// The ends of the rings to the next thread and from the previous one.
@@ -108,7 +108,7 @@ impl<A> Exchanges<A> {
 }
 
 /// The result of one thread.
-struct Done<A> {
+struct ThreadResult<A> {
     pairs: u64,
     from: Tick,
     to: Tick,
@@ -116,9 +116,10 @@ struct Done<A> {
     left: Vec<Option<A>>,
 }
 
-impl Plan {
+impl ThreadsPlan {
     fn thread(&self, number: usize) -> Thread {
-        let alignments = if self.freed_by == FreedBy::Anyone { Alignments::Mixed } else { Alignments::Usual };
+        let alignments =
+            if self.freed_by == FreedBy::Anyone { AlignmentMix::Mixed } else { AlignmentMix::Usual };
         let shapes = Shapes::common(alignments);
         let mut random = Random::new(self.scale.seed(900 + number as u64, self.round));
         let live = self.scale.live(LIVE);
@@ -130,26 +131,30 @@ impl Plan {
 }
 
 /// Runs the plan with a peer. `None` if it does not support threads.
-pub(crate) fn threads(plan: Plan, driver: &Driver, kind: PeerKind) -> Result<Option<ThreadFigures>, String> {
-    struct Run<'a>(Plan, &'a Gpu);
+pub(crate) fn threads(
+    plan: ThreadsPlan,
+    driver: &Driver,
+    kind: PeerKind,
+) -> Result<Option<ThreadFigures>, String> {
+    struct ThreadsRun<'a>(ThreadsPlan, &'a TestGpu);
 
-    impl VisitShared for Run<'_> {
+    impl VisitShared for ThreadsRun<'_> {
         type Output = Result<ThreadFigures, String>;
 
         fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
             run(self.0, peer, self.1)
         }
     }
-    let gpu = Gpu::new(driver, Some(1))?;
+    let gpu = TestGpu::new(driver, Some(1))?;
     let said = |error| format!("{} threads, {}: {error}", plan.threads, kind.title());
-    let ran = peers::make_shared(kind, &gpu, Run(plan, &gpu)).map_err(said)?;
+    let ran = peers::make_shared(kind, &gpu, ThreadsRun(plan, &gpu)).map_err(said)?;
     let Some(ran) = ran else { return Ok(None) };
     let figures = ran.map_err(said)?;
     gpu.finish().map_err(said)?;
     Ok(Some(figures))
 }
 
-fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, String> {
+fn run<P: SharedPeer>(plan: ThreadsPlan, peer: P, gpu: &TestGpu) -> Result<ThreadFigures, String> {
     let scripts: Vec<Thread> = (0..plan.threads).map(|number| plan.thread(number)).collect();
     let live: u64 = scripts.iter().flat_map(|thread| &thread.fill).map(|request| request.size).sum();
     let mut rings: Vec<Ring<P::Allocation>> = (0..plan.threads).map(|_| Ring::new(ON_THE_WAY)).collect();
@@ -159,7 +164,7 @@ fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, S
     let stage = AtomicU8::new(WARM_UP);
     let barrier = Barrier::new(plan.threads + 1);
     let exchanges = Exchanges::new(plan.threads);
-    let done: Vec<Done<P::Allocation>> = std::thread::scope(|scope| {
+    let done: Vec<ThreadResult<P::Allocation>> = std::thread::scope(|scope| {
         let ends = producers.into_iter().zip(consumers);
         let handles: Vec<_> = scripts
             .iter()
@@ -183,7 +188,7 @@ fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, S
     })?;
     drop(rings);
     let reserved = gpu.counters().peak();
-    let clock = Clock::get();
+    let clock = TickClock::get();
     let pairs: u64 = done.iter().map(|thread| thread.pairs).sum();
     let rate: f64 =
         done.iter().map(|thread| thread.pairs as f64 / clock.between(thread.from, thread.to)).sum();
@@ -211,7 +216,7 @@ fn work<P: SharedPeer>(
     exchanges: Option<(usize, &Exchanges<P::Allocation>)>,
     stage: &AtomicU8,
     barrier: &Barrier,
-) -> Done<P::Allocation> {
+) -> ThreadResult<P::Allocation> {
     let mut slots: Vec<_> = thread.fill.iter().map(|request| peer.allocate(request)).collect();
     let mut refused = slots.iter().filter(|slot| slot.is_none()).count() as u64;
     barrier.wait();
@@ -249,11 +254,11 @@ fn work<P: SharedPeer>(
             peer.free(allocation);
         }
     }
-    Done { pairs, from, to, refused, left: slots }
+    ThreadResult { pairs, from, to, refused, left: slots }
 }
 
 #[inline]
-fn own<P: SharedPeer>(peer: &P, slots: &mut [Option<P::Allocation>], batch: &[(usize, Request)]) -> u64 {
+fn own<P: SharedPeer>(peer: &P, slots: &mut [Option<P::Allocation>], batch: &[(usize, PeerRequest)]) -> u64 {
     let mut refused = 0;
     for (slot, request) in batch {
         if let Some(allocation) = slots[*slot].take() {
@@ -270,7 +275,7 @@ fn own<P: SharedPeer>(peer: &P, slots: &mut [Option<P::Allocation>], batch: &[(u
 fn handed<P: SharedPeer>(
     peer: &P,
     slots: &mut [Option<P::Allocation>],
-    batch: &[(usize, Request)],
+    batch: &[(usize, PeerRequest)],
     producer: &mut Producer<'_, P::Allocation>,
     consumer: &mut Consumer<'_, P::Allocation>,
     stage: &AtomicU8,

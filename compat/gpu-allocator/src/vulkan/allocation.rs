@@ -14,12 +14,12 @@ use ash::vk;
 /// It implements [`presser::Slab`], which panics if the memory is not mapped.
 #[derive(Default)]
 pub struct Allocation {
-    pub(super) inner: Option<Inner>,
+    pub(super) inner: Option<AllocationInner>,
     pub(super) name: Option<Box<str>>,
 }
 
 /// The contents of an allocation.
-pub(super) struct Inner {
+pub(super) struct AllocationInner {
     pub(super) memory: sublet::Allocation,
     pub(super) id: NonZeroU64,
     pub(super) properties: vk::MemoryPropertyFlags,

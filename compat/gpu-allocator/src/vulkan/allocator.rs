@@ -15,7 +15,7 @@ use sublet::{
     ResourceKind, Tracking,
 };
 
-use super::allocation::Inner;
+use super::allocation::AllocationInner;
 use super::{Allocation, AllocationCreateDesc, AllocationScheme, AllocatorCreateDesc};
 use crate::{
     AllocationError, AllocationReport, AllocationSizes, AllocatorDebugSettings, AllocatorReport,
@@ -168,7 +168,7 @@ impl Allocator {
         let properties = self.properties(memory.memory_type_index());
         let dedicated = desc.allocation_scheme != AllocationScheme::GpuAllocatorManaged;
         Ok(Allocation {
-            inner: Some(Inner { memory, id, properties, dedicated }),
+            inner: Some(AllocationInner { memory, id, properties, dedicated }),
             name: Some(desc.name.into()),
         })
     }

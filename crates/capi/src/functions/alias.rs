@@ -3,8 +3,8 @@
 
 use ash::vk;
 
+use crate::error_in_c::not_created;
 use crate::guard::{answer, exported, given, is_missing};
-use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocator};
 
 use super::bind::both;

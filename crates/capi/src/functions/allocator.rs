@@ -5,9 +5,9 @@ use ash::vk;
 
 use crate::allocator::{AllocatorObject, Front, functions, memory_counts};
 use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
-use crate::held::Held;
-use crate::slab::Slab;
-use crate::types::{DeviceMemoryFunction, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo};
+use crate::handle_set::HandleSet;
+use crate::slab::HandleSlab;
+use crate::types::{VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo, VmaDeviceMemoryFunction};
 use crate::{log, settings};
 use sublet::AllocatorCreateFlags;
 use sublet::CreateAllocatorError;
@@ -88,21 +88,21 @@ unsafe fn make(
     let memory_properties = Box::new(allocator.memory_properties());
     let has_priorities = flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY);
     Ok(AllocatorObject {
-        front: Front { allocator, slab: Slab::new(), has_priorities },
+        front: Front { allocator, slab: HandleSlab::new(), has_priorities },
         instance: info.instance,
         physical_device: info.physical_device,
         device: info.device,
         properties,
         memory_properties,
-        pools: Held::new(),
-        contexts: Held::new(),
+        pools: HandleSet::new(),
+        contexts: HandleSet::new(),
     })
 }
 
 /// Casts the function to one whose handle is an untyped pointer.
-fn untyped(function: DeviceMemoryFunction) -> sublet::device::DeviceMemoryFunction {
+fn untyped(function: VmaDeviceMemoryFunction) -> sublet::device::DeviceMemoryFunction {
     // SAFETY: the two types differ only in the pointee of the first parameter, which does not affect the ABI.
-    unsafe { std::mem::transmute::<DeviceMemoryFunction, sublet::device::DeviceMemoryFunction>(function) }
+    unsafe { std::mem::transmute::<VmaDeviceMemoryFunction, sublet::device::DeviceMemoryFunction>(function) }
 }
 
 /// Returns the result for a failed creation. VMA asserts in all these cases and defines no result.

@@ -6,9 +6,9 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::AllocatorObject;
+use crate::error_in_c::success_or_logged;
 use crate::guard::{exported, given};
-use crate::refusal::success_or_logged;
-use crate::slab::Slot;
+use crate::slab::HandleSlot;
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 
@@ -21,7 +21,7 @@ pub(super) unsafe fn both<'a>(
     function: &'static str,
     allocator: VmaAllocator,
     allocation: VmaAllocation,
-) -> Option<(&'a AllocatorObject, &'a Slot, &'a Allocation)> {
+) -> Option<(&'a AllocatorObject, &'a HandleSlot, &'a Allocation)> {
     // SAFETY: C1.
     let object = unsafe { given(function, allocator.cast_const()) }?;
     // SAFETY: C1, C2.

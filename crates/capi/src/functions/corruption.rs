@@ -3,8 +3,8 @@
 
 use ash::vk;
 
+use crate::error_in_c::success_or_logged;
 use crate::guard::{exported, given};
-use crate::refusal::success_or_logged;
 use crate::types::{VmaAllocator, VmaPool};
 use sublet::CorruptionError;
 

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::Front;
+use crate::error_in_c::{failed, success_or_logged};
 use crate::guard::{answer, exported, given, is_missing, misused};
-use crate::refusal::{failed, success_or_logged};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;

@@ -7,14 +7,14 @@ use std::panic::Location;
 use ash::vk;
 
 use crate::allocator::{Front, address, create_info, describe, given_info};
+use crate::error_in_c::failed;
 use crate::guard::{answer, exported, foreign, given, is_missing, misused};
-use crate::refusal::failed;
 use crate::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
 };
 use sublet::FindMemoryTypeError;
 use sublet::MemoryAllocateNext;
-use sublet::private::{AllocatorInside, Requirements, Resource};
+use sublet::private::{AllocatorInside, Resource, ResourceRequirements};
 
 use super::bind::both;
 
@@ -54,7 +54,8 @@ impl Front {
         let asked = || unsafe { create_info(info, self.has_priorities) };
         // VMA does not check that the pool's memory type is in the mask.
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
-        let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
+        let needed =
+            ResourceRequirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
         // Same as `allocate_memory`, inlined: the extra call and its moves are measurable.
         let allocated = self.allocator.allocate_as(Resource::unknown(needed), asked, Location::caller());
         match &allocated {

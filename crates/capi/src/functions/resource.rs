@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{Front, create_info, given_info};
+use crate::error_in_c::not_created;
 use crate::guard::{answer, exported, given, misused};
-use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
 use sublet::AllocationCreateInfo;
 use sublet::MemoryAllocateNext;

@@ -31,18 +31,18 @@ const FIRST_CHUNK: usize = 32;
 const LARGEST_CHUNK: usize = 1024;
 /// Number of doublings after which a chunk has its maximum size.
 const DOUBLINGS: usize = 5;
-/// Flag in [`Slot::maps`]: the slot is the destination of a move, and the defragmentation frees it.
+/// Flag in [`HandleSlot::maps`]: the slot is the destination of a move, and the defragmentation frees it.
 const DESTINATION: u32 = 1 << 31;
-/// Flag in [`Slot::maps`]: the program has freed the destination.
+/// Flag in [`HandleSlot::maps`]: the program has freed the destination.
 const GIVEN_UP: u32 = 1 << 30;
-/// Mask of [`Slot::maps`] for the map count.
+/// Mask of [`HandleSlot::maps`] for the map count.
 const MAPS: u32 = GIVEN_UP - 1;
 /// The bits of a handle that hold a generation.
-const GENERATION_MASK: usize = align_of::<Slot>() - 1;
+const GENERATION_MASK: usize = align_of::<HandleSlot>() - 1;
 
 /// One object: an allocation with its name and mappings.
 #[repr(align(128))]
-pub struct Slot {
+pub struct HandleSlot {
     /// Written under the stripe's lock. Initialised while the slot is used.
     allocation: UnsafeCell<MaybeUninit<Allocation>>,
     /// The mapped address while [`Self::map_count`] is not zero.
@@ -54,31 +54,31 @@ pub struct Slot {
     generation: AtomicU32,
     name: UnsafeCell<Option<CString>>,
     /// The next free slot of the stripe.
-    next: UnsafeCell<*const Slot>,
+    next: UnsafeCell<*const HandleSlot>,
     /// The number of its slab, and of its stripe in the slab.
     slab: u32,
     stripe: u32,
 }
 
-const _: () = assert!(size_of::<Slot>() == 128, "a slot is two cache lines");
+const _: () = assert!(size_of::<HandleSlot>() == 128, "a slot is two cache lines");
 
 // SAFETY: `allocation` and `next` are written only under the lock of the slot's stripe. Calls with the handle read
 // `allocation` and `name` without the lock. The program does not free, rename or move an allocation while another call
 // uses it (C2 of the interface).
-unsafe impl Sync for Slot {}
+unsafe impl Sync for HandleSlot {}
 // SAFETY: no field is bound to a thread; the pointers refer to slots of the slab, which live as long.
-unsafe impl Send for Slot {}
+unsafe impl Send for HandleSlot {}
 
-impl fmt::Debug for Slot {
+impl fmt::Debug for HandleSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot")
+        f.debug_struct("HandleSlot")
             .field("generation", &self.generation)
             .field("maps", &self.maps)
             .finish_non_exhaustive()
     }
 }
 
-impl Slot {
+impl HandleSlot {
     fn new(slab: u32, stripe: u32) -> Self {
         Self {
             allocation: UnsafeCell::new(MaybeUninit::uninit()),
@@ -116,7 +116,7 @@ impl Slot {
         unsafe { allocation.assume_init_ref() }
     }
 
-    /// Returns a second copy of the allocation, to be changed and written back with [`Slab::replace`].
+    /// Returns a second copy of the allocation, to be changed and written back with [`HandleSlab::replace`].
     ///
     /// # Safety
     /// Only one of the two is used from now on.
@@ -229,8 +229,8 @@ fn tag(generation: u32) -> usize {
 
 #[derive(Debug)]
 struct Free {
-    head: *const Slot,
-    chunks: Vec<Box<[Slot]>>,
+    head: *const HandleSlot,
+    chunks: Vec<Box<[HandleSlot]>>,
 }
 
 // SAFETY: the pointers refer to slots of the same slab's chunks.
@@ -242,19 +242,19 @@ struct Stripe {
 }
 
 /// All objects of one allocator.
-pub(super) struct Slab {
+pub(super) struct HandleSlab {
     id: u32,
     /// The fixed size removes bounds checks.
     stripes: Box<[Stripe; STRIPES]>,
 }
 
-impl fmt::Debug for Slab {
+impl fmt::Debug for HandleSlab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slab").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("HandleSlab").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Slab {
+impl HandleSlab {
     pub(super) fn new() -> Self {
         static SLABS: AtomicU32 = AtomicU32::new(0);
         let id = SLABS.fetch_add(1, Ordering::Relaxed);
@@ -297,11 +297,11 @@ impl Slab {
     /// Returns the slot of a handle, if it belongs to this slab.
     ///
     /// # Safety
-    /// As for [`Slot::of`].
+    /// As for [`HandleSlot::of`].
     #[inline(always)]
-    pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a Slot> {
-        // SAFETY: 1 and 2 of `Slot::of`.
-        unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
+    pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a HandleSlot> {
+        // SAFETY: 1 and 2 of `HandleSlot::of`.
+        unsafe { HandleSlot::of(handle) }.filter(|slot| slot.slab == self.id)
     }
 
     /// Returns a copy of the allocation of a handle, which another thread may be changing. Returns `None` if the handle
@@ -310,11 +310,11 @@ impl Slab {
     /// # Safety
     /// `handle` is null, or came from a slab that lives.
     pub(super) unsafe fn peek(&self, handle: VmaAllocation) -> Option<Allocation> {
-        // SAFETY: the caller guarantees 1 of `Slot::of`. Without the lock only the slot's numbers are read, for which
-        // 2 is not needed.
+        // SAFETY: the caller guarantees 1 of `HandleSlot::of`. Without the lock only the slot's numbers are read, for
+        // which 2 is not needed.
         let slot = unsafe { self.own(handle) }?;
         let _free = self.stripe(slot.stripe).free.lock();
-        // SAFETY: 1 of `Slot::of` as above; 2: under the lock the slot is neither removed nor replaced.
+        // SAFETY: 1 of `HandleSlot::of` as above; 2: under the lock the slot is neither removed nor replaced.
         let slot = unsafe { self.own(handle) }?;
         // SAFETY: the slot is used; the caller frees nothing by the copy.
         Some(unsafe { slot.copy() })
@@ -325,7 +325,7 @@ impl Slab {
     /// # Safety
     /// 1. The slot is from [`Self::own`] and was not removed since.
     /// 2. No other call uses it.
-    pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
+    pub(super) unsafe fn replace(&self, slot: &HandleSlot, allocation: Allocation) {
         // A walk over the slab reads the slot under this lock.
         let _free = self.stripe(slot.stripe).free.lock();
         // SAFETY: 2: no other call uses the slot. The overwritten value needs no drop.
@@ -337,7 +337,7 @@ impl Slab {
     /// # Safety
     /// 1. The slot is from [`Self::own`] and was not removed since.
     /// 2. No other call uses it.
-    pub(super) unsafe fn remove(&self, slot: &Slot) {
+    pub(super) unsafe fn remove(&self, slot: &HandleSlot) {
         // SAFETY: 2: no other call uses the slot.
         if !unsafe { slot.is_plain() } {
             // SAFETY: 2: no other call uses the slot.
@@ -347,12 +347,12 @@ impl Slab {
         unsafe { self.remove_plain(slot) };
     }
 
-    /// Same as [`Self::remove`], for a slot for which [`Slot::is_plain`] is true.
+    /// Same as [`Self::remove`], for a slot for which [`HandleSlot::is_plain`] is true.
     ///
     /// # Safety
     /// As for [`Self::remove`].
     #[inline(always)]
-    pub(super) unsafe fn remove_plain(&self, slot: &Slot) {
+    pub(super) unsafe fn remove_plain(&self, slot: &HandleSlot) {
         let mut free = self.stripe(slot.stripe).free.lock();
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
         slot.generation.store(generation, Ordering::Relaxed);
@@ -362,7 +362,7 @@ impl Slab {
     }
 
     /// Calls `visit` with each used slot and its handle. A stripe is locked while its slots are visited.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &Slot)) {
+    pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &HandleSlot)) {
         for stripe in self.stripes.iter() {
             let free = stripe.free.lock();
             for slot in free.chunks.iter().flat_map(|chunk| chunk.iter()) {
@@ -383,7 +383,7 @@ impl Stripe {
     fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, Free> {
         let chunks = self.free.lock().chunks.len();
         let slots = (FIRST_CHUNK << chunks.min(DOUBLINGS)).min(LARGEST_CHUNK);
-        let chunk = (0..slots).map(|_| Slot::new(slab, stripe)).collect();
+        let chunk = (0..slots).map(|_| HandleSlot::new(slab, stripe)).collect();
         let mut free = self.free.lock();
         free.add(chunk);
         free
@@ -394,7 +394,7 @@ impl Free {
     /// Prepends the slots of a chunk to the free list, the first slot first.
     #[cold]
     #[inline(never)]
-    fn add(&mut self, chunk: Box<[Slot]>) {
+    fn add(&mut self, chunk: Box<[HandleSlot]>) {
         for slot in chunk.iter().rev() {
             // SAFETY: no other thread has seen the slot.
             unsafe { slot.next.get().write(self.head) };

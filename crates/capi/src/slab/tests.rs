@@ -21,13 +21,13 @@ fn allocate(allocator: &Allocator, mark: u64) -> Allocation {
     allocator.allocate_memory(&needs, &info).unwrap()
 }
 
-fn insert(slab: &Slab, allocation: &Allocation) -> VmaAllocation {
+fn insert(slab: &HandleSlab, allocation: &Allocation) -> VmaAllocation {
     // SAFETY: it is not used again.
     unsafe { slab.insert(allocation) }
 }
 
 /// Frees allocation and slot, as `vmaFreeMemory` does. Returns true if the handle was live.
-fn free(allocator: &Allocator, slab: &Slab, handle: VmaAllocation) -> bool {
+fn free(allocator: &Allocator, slab: &HandleSlab, handle: VmaAllocation) -> bool {
     // SAFETY: the slab lives, and no other call uses the handle.
     let Some(slot) = (unsafe { slab.own(handle) }) else { return false };
     // SAFETY: no device uses it.
@@ -39,7 +39,7 @@ fn free(allocator: &Allocator, slab: &Slab, handle: VmaAllocation) -> bool {
 
 fn mark_of(handle: VmaAllocation) -> Option<u64> {
     // SAFETY: the slab lives, and no other call uses the handle.
-    unsafe { Slot::of(handle) }.map(|slot| slot.allocation().user_data())
+    unsafe { HandleSlot::of(handle) }.map(|slot| slot.allocation().user_data())
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_handle_is_good_until_it_is_freed() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let (slab, other) = (Slab::new(), Slab::new());
+    let (slab, other) = (HandleSlab::new(), HandleSlab::new());
     let first = insert(&slab, &allocate(&allocator, 1));
     assert_eq!(mark_of(first), Some(1));
     assert!(!free(&allocator, &other, first), "another slab took the slot");
@@ -72,10 +72,10 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::new();
+    let slab = HandleSlab::new();
     let first = insert(&slab, &allocate(&allocator, 1));
     // SAFETY: the slab lives, and no other call uses the handle.
-    let slot = unsafe { Slot::of(first) }.unwrap();
+    let slot = unsafe { HandleSlot::of(first) }.unwrap();
     // SAFETY: as above.
     unsafe { slot.set_name(Some(c"name".to_owned())) };
     slot.count_map(std::ptr::without_provenance_mut(64));
@@ -86,7 +86,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     assert!(free(&allocator, &slab, first));
     let second = insert(&slab, &allocate(&allocator, 2));
     // SAFETY: as above.
-    let slot = unsafe { Slot::of(second) }.unwrap();
+    let slot = unsafe { HandleSlot::of(second) }.unwrap();
     assert!(slot.name().is_null() && slot.mapped().is_null());
     assert!(slot.map_count() == 0 && !slot.count_unmap());
     slot.count_map(std::ptr::without_provenance_mut(64));
@@ -105,7 +105,7 @@ fn slots_are_walked_once_each() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::new();
+    let slab = HandleSlab::new();
     let count = if cfg!(miri) { 100 } else { 5_000 };
     let mut handles: VecDeque<_> =
         (0..count).map(|mark| insert(&slab, &allocate(&allocator, mark))).collect();
@@ -132,7 +132,7 @@ fn threads_free_what_others_have_made() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::new();
+    let slab = HandleSlab::new();
     let rounds: u64 = if cfg!(miri) { 50 } else { 2_000 };
     let (allocator, slab) = (&allocator, &slab);
     thread::scope(|scope| {

@@ -3,8 +3,8 @@
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
 use sublet::trace::{
-    Allocate, AllocationNumber, Buffer, Event, Granted, Header, Heap, MemoryType, Needs, Record, Trace,
-    Wanted,
+    Allocate, AllocationNumber, Event, GrantedMemory, Header, Needs, Record, Trace, TraceBuffer, TraceHeap,
+    TraceMemoryType, Wanted,
 };
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking,
@@ -60,7 +60,7 @@ pub(crate) fn vma_map() -> String {
 pub(crate) fn trace(size: u64) -> Vec<u8> {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
-        let buffer = Buffer::new();
+        let buffer = TraceBuffer::new();
         allocator.start_recording(buffer.clone()).unwrap();
         let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };
         let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
@@ -82,8 +82,8 @@ pub(crate) fn greedy_trace() -> Vec<u8> {
     let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
     let mut header = Header::default();
     header.max_memory_allocation_count = 4096;
-    header.heaps = vec![Heap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
-    header.memory_types = vec![MemoryType { heap: 0, flags: visible }];
+    header.heaps = vec![TraceHeap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
+    header.memory_types = vec![TraceMemoryType { heap: 0, flags: visible }];
     let mut records = Vec::new();
     for (at, size) in (0..).zip([512 << 20, 512 << 20, 512 << 20, 512 << 20, 1 << 20]) {
         let flags = AllocationCreateFlags::DEDICATED_MEMORY;
@@ -91,7 +91,7 @@ pub(crate) fn greedy_trace() -> Vec<u8> {
             allocation: number(at),
             resource: Needs { size, ..Needs::default() },
             wanted: Wanted { flags, required_flags: visible, ..Wanted::default() },
-            granted: Granted::default(),
+            granted: GrantedMemory::default(),
         };
         for event in [Event::Allocate(Box::new(allocate)), Event::Map { allocation: number(at) }] {
             records.push(Record { event, ..Record::default() });

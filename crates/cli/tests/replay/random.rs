@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::{Buffer, CallKind, Event, MoveOutcome, Replay, Trace};
+use sublet::trace::{CallKind, Event, MoveOutcome, Replay, Trace, TraceBuffer};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 use crate::outcome::result;
@@ -52,7 +52,7 @@ fn a_recorded_program_is_replayed_to_the_same_places() {
         Profile::names().zip(1_u64..).flat_map(|(name, seed)| [(name, seed), (name, seed + 1000)])
     {
         let profile = Profile::by_name(name).unwrap();
-        let (gpu, sink) = (Gpu::new(profile), Buffer::new());
+        let (gpu, sink) = (Gpu::new(profile), TraceBuffer::new());
         let original = allocator(&gpu);
         original.start_recording(sink.clone()).unwrap();
         let mut program = Program::new(&gpu, &original, seed);
@@ -101,7 +101,7 @@ fn a_recorded_program_is_replayed_to_the_same_places() {
 fn a_replay_of_several_threads_has_every_call_and_refuses_nothing() {
     let profile = Profile::by_name("nvidia-rtx-5070-ti").unwrap();
     for seed in 0..3_u64 {
-        let (gpu, sink) = (Gpu::new(profile), Buffer::new());
+        let (gpu, sink) = (Gpu::new(profile), TraceBuffer::new());
         let original = allocator(&gpu);
         original.start_recording(sink.clone()).unwrap();
         let made: Vec<(u64, u64)> = thread::scope(|scope| {
@@ -142,7 +142,7 @@ fn what_was_there_before_the_recording_is_there_in_the_replay() {
     let mut program = Program::new(&gpu, &original, 5);
     program.run(150);
     let before = original.statistics().allocation_count;
-    let sink = Buffer::new();
+    let sink = TraceBuffer::new();
     original.start_recording(sink.clone()).unwrap();
     program.run(150);
     let after = original.statistics();

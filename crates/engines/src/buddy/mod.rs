@@ -7,8 +7,8 @@ mod tests;
 
 use super::chunks::{Chunks, NONE};
 use super::{
-    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
-    Usage, allocate_elsewhere,
+    AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
+    Tag, Usage, allocate_elsewhere,
 };
 use crate::cast::index;
 
@@ -257,7 +257,7 @@ impl Metadata for Buddy {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
-    type Chunk = Chunk;
+    type Chunk = ChunkInfo;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         if (1..=self.chunks.max_capacity()).contains(&capacity) && !self.chunks.has_slots(REGION_SLOTS) {
@@ -367,7 +367,7 @@ impl Metadata for Buddy {
         self.map.checked_ilog2().map_or(0, |order| 1 << order)
     }
 
-    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         self.chunks.walk(region, &|_, _| (), visit);
     }
 

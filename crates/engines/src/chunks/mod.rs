@@ -60,26 +60,26 @@ mod tests;
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use self::slots::{DEAD, FREE, HEADER, STATE_SHIFT, Slots, USED};
+use self::slots::{ChunkNodes, DEAD, FREE, HEADER, STATE_SHIFT, USED};
 use super::{
-    BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Sizes, Span, Tag, Usage, first_generation,
+    BadKey, ChunkInfo, Freed, Key, NotEmpty, RegionError, RegionId, Sizes, Span, Tag, Usage, first_generation,
 };
 use crate::cast::{index, narrow};
 
 #[cfg(test)]
 pub(super) use self::slots::LOOKS;
-pub(super) use self::slots::{DEAD_A, Node, TO_FREE, named};
+pub(super) use self::slots::{ChunkNode, DEAD_A, TO_FREE, named};
 pub(super) use self::warm::Vacated;
 
 /// Visits the grants in the slab with the given number.
-pub(super) type Granted<'a> = dyn Fn(u32, &mut dyn FnMut(Chunk)) + 'a;
+pub(super) type GrantVisitor<'a> = dyn Fn(u32, &mut dyn FnMut(ChunkInfo)) + 'a;
 
 /// No node: the end of a list.
 pub(super) const NONE: u32 = 0;
 
 /// A region. All zero: vacant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Region {
+struct ChunkRegion {
     capacity: u64,
     used: u64,
     used_chunks: u32,
@@ -89,7 +89,7 @@ struct Region {
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Chunks {
-    slots: Slots,
+    slots: ChunkNodes,
     shift: u32,
     /// The offset bits of an address: all below `shift`.
     offset_mask: u64,
@@ -101,7 +101,7 @@ pub(super) struct Chunks {
     /// Units in used chunks.
     used: u64,
     used_chunks: u32,
-    regions: Vec<Region>,
+    regions: Vec<ChunkRegion>,
     /// The most units by which a size is rounded up: one less than a power of two.
     rounding: u64,
     /// The most slack before a small used chunk.
@@ -122,7 +122,7 @@ impl Chunks {
             "a region has 1 to 2^63 units, not {max_capacity}: the capacity of an engine is its owner's choice"
         );
         Self {
-            slots: Slots::new(),
+            slots: ChunkNodes::new(),
             shift: max_capacity.next_power_of_two().trailing_zeros(),
             offset_mask: max_capacity.next_power_of_two() - 1,
             generation: first_generation(),
@@ -169,7 +169,7 @@ impl Chunks {
             return Err(RegionError::TooMany);
         }
         let addr = u64::from(region) << self.shift;
-        let header = self.slots.insert(Node {
+        let header = self.slots.insert(ChunkNode {
             addr: addr.wrapping_add(capacity),
             size: capacity.wrapping_neg(),
             prev: NONE,
@@ -177,12 +177,18 @@ impl Chunks {
             a: HEADER << STATE_SHIFT,
             b: region,
         });
-        let chunk =
-            self.slots.insert(Node { addr, size: capacity, prev: header, next: header, a: FREE, b: NONE });
+        let chunk = self.slots.insert(ChunkNode {
+            addr,
+            size: capacity,
+            prev: header,
+            next: header,
+            a: FREE,
+            b: NONE,
+        });
         let node = self.slots.get_mut(header);
         node.prev = chunk | TO_FREE;
         node.next = chunk | TO_FREE;
-        let slot = Region { capacity, used: 0, used_chunks: 0, header };
+        let slot = ChunkRegion { capacity, used: 0, used_chunks: 0, header };
         if index(region) == self.regions.len() {
             self.regions.push(slot);
         } else {
@@ -201,7 +207,7 @@ impl Chunks {
 
     /// Removes an empty region. Its free chunks must not be listed.
     pub(super) fn remove_region(&mut self, region: RegionId) {
-        let Region { capacity, used_chunks, header, .. } = *self.region(region);
+        let ChunkRegion { capacity, used_chunks, header, .. } = *self.region(region);
         debug_assert_eq!(used_chunks, 0);
         let mut chunk = self.next(header);
         while chunk != header {
@@ -210,7 +216,7 @@ impl Chunks {
             chunk = next;
         }
         self.slots.bury(header);
-        self.regions[index(region.0)] = Region::default();
+        self.regions[index(region.0)] = ChunkRegion::default();
         self.lowest_vacant = self.lowest_vacant.min(region.0);
         self.region_count -= 1;
         self.capacity -= capacity;
@@ -218,7 +224,7 @@ impl Chunks {
 
     /// Makes a region one free chunk, whatever it contained, and returns it. Its free chunks must not be listed.
     pub(super) fn collapse(&mut self, region: RegionId) -> u32 {
-        let Region { capacity, used, used_chunks, header } = *self.region(region);
+        let ChunkRegion { capacity, used, used_chunks, header } = *self.region(region);
         let first = self.next(header);
         let mut chunk = self.next(first);
         while chunk != header {
@@ -245,7 +251,7 @@ impl Chunks {
     }
 
     #[inline]
-    fn region(&self, region: RegionId) -> &Region {
+    fn region(&self, region: RegionId) -> &ChunkRegion {
         match self.regions.get(index(region.0)) {
             Some(slot) if slot.header != NONE => slot,
             _ => panic!("this engine has no region {}", region.0),
@@ -382,7 +388,7 @@ impl Chunks {
         let (addr, prev) = (node.addr, node.prev);
         node.addr = addr + size;
         node.size -= size;
-        self.link(Node { addr, size, prev, next: chunk | TO_FREE, a: FREE, b: NONE })
+        self.link(ChunkNode { addr, size, prev, next: chunk | TO_FREE, a: FREE, b: NONE })
     }
 
     /// Cuts the last `size` units off a free chunk, which keeps its index and its list. The new chunk is free and
@@ -394,12 +400,12 @@ impl Chunks {
         let next = node.next;
         node.size -= size;
         let addr = node.addr + node.size;
-        self.link(Node { addr, size, prev: chunk | TO_FREE, next, a: FREE, b: NONE })
+        self.link(ChunkNode { addr, size, prev: chunk | TO_FREE, next, a: FREE, b: NONE })
     }
 
     /// Inserts a free chunk between the two neighbours that it names.
     #[inline]
-    fn link(&mut self, node: Node) -> u32 {
+    fn link(&mut self, node: ChunkNode) -> u32 {
         let new = self.slots.insert(node);
         self.mark_links(new, TO_FREE);
         new
@@ -408,7 +414,7 @@ impl Chunks {
     /// Marks the links to a chunk with [`TO_FREE`], or with 0.
     #[inline]
     pub(super) fn mark_links(&mut self, chunk: u32, free: u32) {
-        let &Node { prev, next, .. } = self.slots.get(chunk);
+        let &ChunkNode { prev, next, .. } = self.slots.get(chunk);
         self.slots.get_mut(named(prev)).next = chunk | free;
         self.slots.get_mut(named(next)).prev = chunk | free;
     }
@@ -515,7 +521,7 @@ impl Chunks {
 
     /// The chunk of a key.
     #[inline]
-    fn used(&self, key: Key) -> Result<(u32, &Node), BadKey> {
+    fn used(&self, key: Key) -> Result<(u32, &ChunkNode), BadKey> {
         let (chunk, generation) = halves(key);
         match self.slots.nodes.get(index(chunk)) {
             Some(node) if node.state() == USED && node.b == generation => Ok((chunk, node)),
@@ -565,12 +571,17 @@ impl Chunks {
     }
 
     /// Visits the chunks of a region. `granted` visits the grants in a slab.
-    pub(super) fn walk(&self, region: RegionId, granted: &Granted<'_>, visit: &mut dyn FnMut(Chunk)) {
+    pub(super) fn walk(
+        &self,
+        region: RegionId,
+        granted: &GrantVisitor<'_>,
+        visit: &mut dyn FnMut(ChunkInfo),
+    ) {
         // The end of the visited part. Slack appears as free: as a chunk of its own, or as the beginning of one.
         let mut shown = 0;
-        let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(Chunk)| {
+        let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(ChunkInfo)| {
             if from != to {
-                visit(Chunk { offset: from, size: to - from, used: None });
+                visit(ChunkInfo { offset: from, size: to - from, used: None });
             }
         };
         for chunk in self.chunks(region) {
@@ -594,7 +605,7 @@ impl Chunks {
             } else {
                 show_free(shown, offset, visit);
                 let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
-                visit(Chunk { offset, size: node.size, used: Some((Key(key), Tag(node.a & Tag::MASK))) });
+                visit(ChunkInfo { offset, size: node.size, used: Some((Key(key), Tag(node.a & Tag::MASK))) });
                 shown = end;
             }
         }
@@ -650,7 +661,8 @@ impl Chunks {
 
     /// Bytes of host memory held.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.slots.nodes.capacity() * size_of::<Node>() + self.regions.capacity() * size_of::<Region>()
+        self.slots.nodes.capacity() * size_of::<ChunkNode>()
+            + self.regions.capacity() * size_of::<ChunkRegion>()
     }
 
     /// Subtracts units of a used chunk from the sums, for a test that made it smaller.

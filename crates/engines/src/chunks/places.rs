@@ -3,14 +3,19 @@
 use std::num::NonZeroU64;
 
 use super::slots::USED;
-use super::{Chunks, Granted, NONE, nonzero};
+use super::{Chunks, GrantVisitor, NONE, nonzero};
 use crate::cast::index;
-use crate::{Chunk, Key, RegionId, Tag};
+use crate::{ChunkInfo, Key, RegionId, Tag};
 
 impl Chunks {
     /// Visits the chunks of a region, but not slack and not the free space in slabs. `granted` visits the grants in a
     /// slab.
-    pub(crate) fn places(&self, region: RegionId, granted: &Granted<'_>, visit: &mut dyn FnMut(Chunk)) {
+    pub(crate) fn places(
+        &self,
+        region: RegionId,
+        granted: &GrantVisitor<'_>,
+        visit: &mut dyn FnMut(ChunkInfo),
+    ) {
         for chunk in self.chunks(region) {
             let node = self.slots.get(chunk);
             if let Some(number) = node.slab() {
@@ -22,7 +27,7 @@ impl Chunks {
                 let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
                 (Key(key), Tag(node.a & Tag::MASK))
             });
-            visit(Chunk { offset, size, used });
+            visit(ChunkInfo { offset, size, used });
         }
     }
 

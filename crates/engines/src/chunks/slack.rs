@@ -1,7 +1,7 @@
 //! Slack between two chunks of a ring, see C3 of [`Chunks`].
 
 use super::slots::FREE;
-use super::{Chunks, NONE, Node, Vacated};
+use super::{ChunkNode, Chunks, NONE, Vacated};
 
 impl Chunks {
     /// Allows used chunks to leave slack that is too small for a free chunk, see C3. Regions of less than 2^17 units
@@ -35,7 +35,7 @@ impl Chunks {
     pub(crate) fn vacate_behind(&mut self, chunk: u32) -> Vacated {
         let next = self.slots.get(chunk).next;
         // Its neighbours determine its address and size.
-        let new = self.link(Node { addr: 0, size: 0, prev: chunk, next, a: FREE, b: NONE });
+        let new = self.link(ChunkNode { addr: 0, size: 0, prev: chunk, next, a: FREE, b: NONE });
         self.vacated(new)
     }
 

@@ -37,7 +37,7 @@ const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
 /// One chunk, one region's header, or a dead slot. The parent module has the table of `a` and `b`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
-pub(crate) struct Node {
+pub(crate) struct ChunkNode {
     /// First unit, counted over all regions; a header's is the end of its region.
     pub(crate) addr: u64,
     /// Units; in a header the region's capacity, negative.
@@ -53,14 +53,15 @@ pub(crate) struct Node {
 }
 
 // Two nodes share a cache line of 64 bytes, and none crosses one.
-const _: () = assert!(size_of::<Node>() == 32 && align_of::<Node>() == 32);
+const _: () = assert!(size_of::<ChunkNode>() == 32 && align_of::<ChunkNode>() == 32);
 
-/// The value of [`Node::a`] in a dead slot.
+/// The value of [`ChunkNode::a`] in a dead slot.
 pub(crate) const DEAD_A: u32 = DEAD << STATE_SHIFT;
 
-const DEAD_NODE: Node = Node { addr: 0, size: 0, prev: NONE, next: NONE, a: DEAD << STATE_SHIFT, b: NONE };
+const DEAD_NODE: ChunkNode =
+    ChunkNode { addr: 0, size: 0, prev: NONE, next: NONE, a: DEAD << STATE_SHIFT, b: NONE };
 
-impl Node {
+impl ChunkNode {
     #[inline]
     pub(super) const fn state(&self) -> u32 {
         self.a >> STATE_SHIFT
@@ -80,20 +81,21 @@ impl Node {
     }
 }
 
-/// The number of dead slots that [`Slots::add_dead`] adds at once: enough to make calls rare while an engine grows.
+/// The number of dead slots that [`ChunkNodes::add_dead`] adds at once: enough to make calls rare while an engine
+/// grows.
 const BATCH: usize = 8;
 
 /// All nodes of an engine.
 #[derive(Clone, Debug)]
-pub(super) struct Slots {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct ChunkNodes {
+    pub(super) nodes: Vec<ChunkNode>,
     /// The first dead slot.
     pub(super) dead: u32,
     /// [`MAX_SLOTS`], except in tests.
     max: u32,
 }
 
-impl Slots {
+impl ChunkNodes {
     pub(super) fn new() -> Self {
         let mut nodes = Vec::with_capacity(1 + BATCH);
         nodes.push(DEAD_NODE);
@@ -101,13 +103,13 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: u32) -> &Node {
+    pub(super) fn get(&self, slot: u32) -> &ChunkNode {
         look();
         &self.nodes[index(slot)]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Node {
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut ChunkNode {
         look();
         &mut self.nodes[index(slot)]
     }
@@ -115,7 +117,7 @@ impl Slots {
     /// The nodes and the first dead slot, for operations on several nodes. The compiler knows that writing to a slice
     /// does not move it.
     #[inline]
-    pub(super) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
+    pub(super) fn parts_mut(&mut self) -> (&mut [ChunkNode], &mut u32) {
         (&mut self.nodes, &mut self.dead)
     }
 
@@ -166,9 +168,9 @@ impl Slots {
     /// Inserts `node` into a slot.
     ///
     /// # Panics
-    /// Panics if all 2^30 slots are in use. The caller has checked [`Slots::has_slots`].
+    /// Panics if all 2^30 slots are in use. The caller has checked [`ChunkNodes::has_slots`].
     #[inline]
-    pub(super) fn insert(&mut self, node: Node) -> u32 {
+    pub(super) fn insert(&mut self, node: ChunkNode) -> u32 {
         if self.dead == NONE {
             self.add_dead();
             assert_ne!(self.dead, NONE, "there is no slot left for a chunk");

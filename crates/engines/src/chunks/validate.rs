@@ -1,7 +1,7 @@
 //! Assertions of the numbered invariants of the chunks.
 
 use super::slots::{DEAD, FREE, HEADER, TO_FREE, USED, named};
-use super::{Chunks, NONE, Region};
+use super::{ChunkRegion, Chunks, NONE};
 use crate::Usage;
 use crate::cast::{index, narrow, widen};
 
@@ -33,7 +33,7 @@ impl Chunks {
         };
         for (id, region) in self.regions.iter().enumerate() {
             if region.header == NONE {
-                assert_eq!(*region, Region::default(), "C7: vacant region {id} is not zero");
+                assert_eq!(*region, ChunkRegion::default(), "C7: vacant region {id} is not zero");
                 assert!(id >= index(self.lowest_vacant), "C7: vacant region {id} would be overlooked");
                 continue;
             }

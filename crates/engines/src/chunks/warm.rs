@@ -2,7 +2,7 @@
 //!
 //! They have the same effect as operations on single chunks, but load and store each node once.
 
-use super::slots::{FREE, Node, STATE_SHIFT, TO_FREE, USED, named};
+use super::slots::{ChunkNode, FREE, STATE_SHIFT, TO_FREE, USED, named};
 use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
 use crate::cast::index;
 
@@ -16,7 +16,7 @@ pub(crate) struct Vacated {
 
 /// The result of [`Chunks::split`].
 #[derive(Clone, Copy)]
-pub(crate) struct Split {
+pub(crate) struct SplitChunk {
     /// The chunk to be used.
     pub(crate) used: u32,
     /// The free chunk before it, unlisted, or [`NONE`].
@@ -26,7 +26,7 @@ pub(crate) struct Split {
 impl Chunks {
     /// All nodes, and the first dead slot.
     #[inline]
-    pub(crate) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
+    pub(crate) fn parts_mut(&mut self) -> (&mut [ChunkNode], &mut u32) {
         self.slots.parts_mut()
     }
 
@@ -47,7 +47,7 @@ impl Chunks {
 
     /// The links of a used chunk or slab that is about to be freed.
     pub(crate) fn vacated(&self, chunk: u32) -> Vacated {
-        let &Node { prev, next, .. } = self.slots.get(chunk);
+        let &ChunkNode { prev, next, .. } = self.slots.get(chunk);
         Vacated { chunk, prev, next }
     }
 
@@ -62,7 +62,7 @@ impl Chunks {
         size: u64,
         rest: u64,
         used_addr: u64,
-    ) -> Option<Split> {
+    ) -> Option<SplitChunk> {
         let (nodes, dead) = self.slots.parts_mut();
         let used = *dead;
         let spare = nodes[index(used)].b;
@@ -100,7 +100,7 @@ impl Chunks {
                 *dead = next_dead;
             }
         }
-        Some(Split { used, front })
+        Some(SplitChunk { used, front })
     }
 
     /// [`Chunks::occupy`] for a chunk with known address and size.
@@ -124,7 +124,7 @@ impl Chunks {
             Some(node) if node.state() == USED && node.b == generation => node,
             _ => return Err(BadKey),
         };
-        let &Node { addr, size, prev, next, .. } = node;
+        let &ChunkNode { addr, size, prev, next, .. } = node;
         let (_, region_empty) = self.uncount(addr, size);
         Ok((Vacated { chunk, prev, next }, addr, size, region_empty))
     }

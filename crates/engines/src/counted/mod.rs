@@ -165,7 +165,7 @@ const NONE: u32 = u32::MAX;
 
 /// A grant with a key.
 #[derive(Clone, Copy, Debug)]
-struct Record<C> {
+struct GrantRecord<C> {
     counts: C,
     /// `NONE` for a dead record.
     region: u32,
@@ -177,7 +177,7 @@ struct Record<C> {
 }
 
 #[derive(Clone, Debug)]
-struct Region<C> {
+struct CountedRegion<C> {
     room: C,
     /// Remaining grants; 0 if the region is closed.
     room_grants: u32,
@@ -191,7 +191,7 @@ struct Region<C> {
     live: bool,
 }
 
-impl<C: Counts> Region<C> {
+impl<C: Counts> CountedRegion<C> {
     const VACANT: Self = Self {
         room: C::ZERO,
         room_grants: 0,
@@ -244,10 +244,10 @@ impl<C: Counts> Region<C> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Counted<C> {
-    regions: Vec<Region<C>>,
+    regions: Vec<CountedRegion<C>>,
     /// One bit for each region, set if it is open: C4.
     open: Vec<u64>,
-    records: Vec<Record<C>>,
+    records: Vec<GrantRecord<C>>,
     /// The first dead record.
     dead: u32,
     generation: u32,
@@ -405,7 +405,7 @@ impl<C: Counts> Counted<C> {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
         let tag = Tag(tag.0 & Tag::MASK);
-        let record = Record { counts, region, generation, tag, next, previous: NONE };
+        let record = GrantRecord { counts, region, generation, tag, next, previous: NONE };
         let at = match self.dead {
             NONE => {
                 self.records.push(record);
@@ -449,21 +449,21 @@ impl<C: Counts> Counted<C> {
         record.next = std::mem::replace(&mut self.dead, at);
     }
 
-    fn region(&self, region: RegionId) -> &Region<C> {
+    fn region(&self, region: RegionId) -> &CountedRegion<C> {
         match self.regions.get(index(region.0)) {
             Some(slot) if slot.live => slot,
             _ => panic!("there is no region {}", region.0),
         }
     }
 
-    fn region_mut(&mut self, region: RegionId) -> &mut Region<C> {
+    fn region_mut(&mut self, region: RegionId) -> &mut CountedRegion<C> {
         match self.regions.get_mut(index(region.0)) {
             Some(slot) if slot.live => slot,
             _ => panic!("there is no region {}", region.0),
         }
     }
 
-    fn usage_of(slot: &Region<C>) -> Usage {
+    fn usage_of(slot: &CountedRegion<C>) -> Usage {
         let granted = u64::from(slot.granted());
         Usage { capacity: slot.capacity.grants.into(), used_chunks: granted, used: granted, rounding: 0 }
     }
@@ -483,13 +483,13 @@ impl<C: Counts> Metadata for Counted<C> {
         if widen(at) >= u64::from(u32::MAX) {
             return Err(RegionError::TooMany);
         }
-        let region = Region {
+        let region = CountedRegion {
             room: capacity.counts,
             room_grants: capacity.grants,
             unsealed: capacity.grants,
             capacity: *capacity,
             live: true,
-            ..Region::VACANT
+            ..CountedRegion::VACANT
         };
         if at == self.regions.len() {
             self.regions.push(region);
@@ -509,7 +509,7 @@ impl<C: Counts> Metadata for Counted<C> {
             return Err(NotEmpty);
         }
         let grants = slot.capacity.grants;
-        *slot = Region::VACANT;
+        *slot = CountedRegion::VACANT;
         self.capacity -= u64::from(grants);
         self.heed_open(region);
         Ok(())
@@ -527,7 +527,7 @@ impl<C: Counts> Metadata for Counted<C> {
 
     fn free(&mut self, key: Key) -> Result<Freed<CountedSpan<C>>, BadKey> {
         let at = self.at(key)?;
-        let Record { counts, region, next, previous, .. } = self.records[index(at)];
+        let GrantRecord { counts, region, next, previous, .. } = self.records[index(at)];
         if next != NONE {
             self.records[index(next)].previous = previous;
         }
@@ -588,7 +588,7 @@ impl<C: Counts> Metadata for Counted<C> {
 
     /// The room of the region with the most remaining grants. O(regions).
     fn largest_free(&self) -> CountedCapacity<C> {
-        let room = |slot: &Region<C>| CountedCapacity { grants: slot.room_grants, counts: slot.room };
+        let room = |slot: &CountedRegion<C>| CountedCapacity { grants: slot.room_grants, counts: slot.room };
         let open = self.regions.iter().filter(|slot| slot.is_open());
         let most = open.max_by_key(|slot| slot.room_grants);
         most.map_or(CountedCapacity { grants: 0, counts: C::ZERO }, room)

@@ -22,14 +22,14 @@ const NOT_ZERO: NonZeroU64 = match NonZeroU64::new(1 << 30) {
 
 /// An allocation. A dead entry is overwritten when its slot is reused.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Entry {
+pub(super) struct LinearEntry {
     pub(super) offset: u64,
     pub(super) size: u64,
     generation: u32,
     tag: u32,
 }
 
-impl Entry {
+impl LinearEntry {
     /// The end of the allocation. An entry lies in its region, so this cannot overflow.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
@@ -52,7 +52,7 @@ struct EntryPage {
     next: u32,
     upper: bool,
     region: u32,
-    entries: [Entry; index(PAGE_ENTRIES)],
+    entries: [LinearEntry; index(PAGE_ENTRIES)],
 }
 
 /// The page and the bit of an entry.
@@ -66,17 +66,17 @@ fn key(slot: u32, generation: u32) -> Key {
     Key(NOT_ZERO | (u64::from(generation) << 32) | u64::from(slot))
 }
 
-/// A live entry that [`Pages::find`] found.
+/// A live entry that [`EntryPages::find`] found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundEntry {
     pub(super) slot: u32,
     pub(super) region: u32,
-    pub(super) entry: Entry,
+    pub(super) entry: LinearEntry,
 }
 
 /// All pages of an engine.
 #[derive(Clone, Debug)]
-pub(super) struct Pages {
+pub(super) struct EntryPages {
     pages: Vec<EntryPage>,
     /// The first free page.
     free: u32,
@@ -86,13 +86,13 @@ pub(super) struct Pages {
     max: u32,
 }
 
-impl Pages {
+impl EntryPages {
     pub(super) fn new() -> Self {
         Self { pages: Vec::new(), free: NONE, generation: first_generation(), max: SLOTS / PAGE_ENTRIES }
     }
 
     #[inline]
-    pub(super) fn entry(&self, slot: u32) -> &Entry {
+    pub(super) fn entry(&self, slot: u32) -> &LinearEntry {
         &self.pages[index(slot / PAGE_ENTRIES)].entries[index(slot % PAGE_ENTRIES)]
     }
 
@@ -102,7 +102,7 @@ impl Pages {
 
     /// The live entry of a key.
     #[inline(always)]
-    pub(super) fn find(&self, key: Key) -> Option<Found> {
+    pub(super) fn find(&self, key: Key) -> Option<FoundEntry> {
         let bits = key.0.get() ^ NOT_ZERO.get();
         #[allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "two halves of 32 bits")]
         let (slot, generation) = (bits as u32, (bits >> 32) as u32);
@@ -110,12 +110,12 @@ impl Pages {
         let page = self.pages.get(page)?;
         let entry = page.entries[index(slot % PAGE_ENTRIES)];
         let is_live = page.live & bit != 0 && entry.generation == generation;
-        is_live.then_some(Found { slot, region: page.region, entry })
+        is_live.then_some(FoundEntry { slot, region: page.region, entry })
     }
 
     /// Replaces the tag of the live entry of a key.
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
-        let Found { slot, .. } = self.find(key)?;
+        let FoundEntry { slot, .. } = self.find(key)?;
         let (page, _) = split(slot);
         self.pages[page].entries[index(slot % PAGE_ENTRIES)].tag = tag.0 & Tag::MASK;
         Some(())
@@ -127,7 +127,7 @@ impl Pages {
     }
 
     /// Adds a page to a side without a free slot. Returns false at the limit. The caller pushes an entry next.
-    pub(super) fn add_page(&mut self, side: &mut Side, region: u32, upper: bool) -> bool {
+    pub(super) fn add_page(&mut self, side: &mut RegionSide, region: u32, upper: bool) -> bool {
         if !self.has_page() {
             return false;
         }
@@ -151,19 +151,20 @@ impl Pages {
             // about five times.
             self.pages.reserve_exact(1.max(len / 4));
         }
-        let entries = [Entry::default(); index(PAGE_ENTRIES)];
+        let entries = [LinearEntry::default(); index(PAGE_ENTRIES)];
         self.pages.push(EntryPage { live: 0, prev: NONE, next: NONE, upper: false, region: 0, entries });
         narrow(len)
     }
 
-    /// Appends an entry to a side, which [has a slot](Side::has_slot).
+    /// Appends an entry to a side, which [has a slot](RegionSide::has_slot).
     #[inline(always)]
-    pub(super) fn push(&mut self, side: &mut Side, offset: u64, size: u64, tag: Tag) -> Key {
+    pub(super) fn push(&mut self, side: &mut RegionSide, offset: u64, size: u64, tag: Tag) -> Key {
         let (slot, generation) = (side.next, self.generation);
         let (page, bit) = split(slot);
         let page = &mut self.pages[page];
         page.live |= bit;
-        page.entries[index(slot % PAGE_ENTRIES)] = Entry { offset, size, generation, tag: tag.0 & Tag::MASK };
+        page.entries[index(slot % PAGE_ENTRIES)] =
+            LinearEntry { offset, size, generation, tag: tag.0 & Tag::MASK };
         self.generation = generation.wrapping_add(1);
         side.next = slot + 1;
         key(slot, generation)
@@ -190,7 +191,7 @@ impl Pages {
     /// entry and is not the only one. Moves the side back to its newest entry. Returns that entry if it changed, or a
     /// default entry if there is none.
     #[inline]
-    pub(super) fn complete_free(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
+    pub(super) fn complete_free(&mut self, side: &mut RegionSide, slot: u32) -> Option<LinearEntry> {
         let was_newest = side.is_newest(slot);
         let mut id = slot / PAGE_ENTRIES;
         let page = &self.pages[index(id)];
@@ -199,7 +200,7 @@ impl Pages {
                 // Both are `NONE`: it is the only page. Skips the first slot, because a side with a page never has that
                 // as its next slot.
                 side.next = id * PAGE_ENTRIES + 1;
-                return Some(Entry::default());
+                return Some(LinearEntry::default());
             }
             id = self.take_out(side, id);
         }
@@ -215,7 +216,7 @@ impl Pages {
 
     /// Frees a page of a side, and returns the previous page.
     #[inline(never)]
-    fn take_out(&mut self, side: &mut Side, page: u32) -> u32 {
+    fn take_out(&mut self, side: &mut RegionSide, page: u32) -> u32 {
         let free = std::mem::replace(&mut self.free, page);
         let gone = &mut self.pages[index(page)];
         let (prev, next) = (gone.prev, std::mem::replace(&mut gone.next, free));
@@ -230,8 +231,8 @@ impl Pages {
     }
 
     /// Removes all entries of a side: one step for each page.
-    pub(super) fn clear(&mut self, side: &mut Side) {
-        let Side { first: mut id, .. } = std::mem::take(side);
+    pub(super) fn clear(&mut self, side: &mut RegionSide) {
+        let RegionSide { first: mut id, .. } = std::mem::take(side);
         while let Some(page) = self.pages.get_mut(index(id)) {
             page.live = 0;
             let next = std::mem::replace(&mut page.next, self.free);
@@ -240,27 +241,27 @@ impl Pages {
     }
 
     /// The oldest live entry of a side.
-    pub(super) fn front(&self, side: Side) -> Option<&Entry> {
+    pub(super) fn front(&self, side: RegionSide) -> Option<&LinearEntry> {
         let page = self.pages.get(index(side.first))?;
         page.entries.get(index(page.live.trailing_zeros()))
     }
 
     /// The pages of a side, oldest first.
-    pub(super) fn ids(&self, side: Side) -> impl Iterator<Item = u32> + Clone {
+    pub(super) fn ids(&self, side: RegionSide) -> impl Iterator<Item = u32> + Clone {
         self.chain(side.first, |page| page.next)
     }
 
     /// The live entries of a side with their slots, oldest first.
-    pub(super) fn entries(&self, side: Side) -> impl Iterator<Item = (u32, &Entry)> + Clone {
+    pub(super) fn entries(&self, side: RegionSide) -> impl Iterator<Item = (u32, &LinearEntry)> + Clone {
         self.ids(side).flat_map(|page| self.live(page))
     }
 
     /// The live entries of a side with their slots, newest first.
-    pub(super) fn entries_back(&self, side: Side) -> impl Iterator<Item = (u32, &Entry)> + Clone {
+    pub(super) fn entries_back(&self, side: RegionSide) -> impl Iterator<Item = (u32, &LinearEntry)> + Clone {
         self.chain(side.last(), |page| page.prev).flat_map(|page| self.live(page).rev())
     }
 
-    fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &Entry)> + Clone {
+    fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &LinearEntry)> + Clone {
         let page = &self.pages[index(id)];
         let live = (0..PAGE_ENTRIES).filter(|bit| page.live >> bit & 1 == 1);
         live.map(move |bit| (id * PAGE_ENTRIES + bit, &page.entries[index(bit)]))
@@ -277,7 +278,7 @@ impl Pages {
     }
 
     /// Asserts L1 and L2 of the engine for one side.
-    pub(super) fn validate_side(&self, side: Side, region: u32, upper: bool) {
+    pub(super) fn validate_side(&self, side: RegionSide, region: u32, upper: bool) {
         let mut before = NONE;
         for id in self.ids(side) {
             let page = &self.pages[index(id)];
@@ -324,7 +325,7 @@ impl Pages {
 
 /// The pages of one side of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Side {
+pub(super) struct RegionSide {
     /// The page of the oldest entry.
     first: u32,
     /// The slot of the next entry, after the newest one. It may be the first slot of a page that does not exist yet.
@@ -332,13 +333,13 @@ pub(super) struct Side {
     next: u32,
 }
 
-impl Default for Side {
+impl Default for RegionSide {
     fn default() -> Self {
         Self { first: NONE, next: 0 }
     }
 }
 
-impl Side {
+impl RegionSide {
     /// Returns true if the newest entry, live or just killed, is in `slot`.
     #[inline]
     pub(super) const fn is_newest(self, slot: u32) -> bool {

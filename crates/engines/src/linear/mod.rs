@@ -12,13 +12,13 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use self::entry_pages::{Entry, Found, Pages};
+use self::entry_pages::{EntryPages, FoundEntry, LinearEntry};
 use self::open_regions::OpenRegions;
-use self::region::Region;
+use self::region::LinearRegion;
 
 use super::{
-    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
-    Span, Tag, Usage, allocate_elsewhere,
+    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId,
+    Request, Span, Tag, Usage, allocate_elsewhere,
 };
 use crate::cast::{index, narrow};
 
@@ -186,12 +186,12 @@ pub enum Regions {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Linear {
-    regions: Vec<Region>,
+    regions: Vec<LinearRegion>,
     /// The first candidate for the next allocation; [`NO_REGION`] until there is one.
     current: u32,
     many: bool,
     /// The entries of all regions.
-    pages: Pages,
+    pages: EntryPages,
     /// The sums over the regions that are not current. The capacity is the sum over all regions.
     others: Usage,
     max_region_capacity: u64,
@@ -214,7 +214,7 @@ impl Linear {
             regions: Vec::new(),
             current: NO_REGION,
             many: regions == Regions::Many,
-            pages: Pages::new(),
+            pages: EntryPages::new(),
             others: Usage::default(),
             max_region_capacity,
             open: OpenRegions::default(),
@@ -231,13 +231,13 @@ impl Linear {
     /// Bytes of host memory that the engine holds.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.regions.capacity() * size_of::<Region>()
+        self.regions.capacity() * size_of::<LinearRegion>()
             + self.pages.heap_bytes()
             + self.open.heap_bytes()
             + self.vacant.capacity() * size_of::<Reverse<u32>>()
     }
 
-    fn region(&self, region: RegionId) -> &Region {
+    fn region(&self, region: RegionId) -> &LinearRegion {
         match self.regions.get(index(region.0)) {
             Some(found) if found.capacity != 0 => found,
             _ => panic!("this engine has no region {}", region.0),
@@ -290,7 +290,7 @@ impl Linear {
                 _ => Ok(false),
             };
         }
-        let is_here = |region: &Region| {
+        let is_here = |region: &LinearRegion| {
             region.place(request).is_some() || (!self.many && region.may_wrap(&self.pages, request))
         };
         let fits = current.is_some_and(is_here) || self.open.greatest() >= request.size;
@@ -351,8 +351,8 @@ impl Linear {
         self.allocate_at(found, 0, request)
     }
 
-    /// The slow path of [`Metadata::free`], if [`Region::remove`] returned true. Returns true if the region is empty
-    /// now.
+    /// The slow path of [`Metadata::free`], if [`LinearRegion::remove`] returned true. Returns true if the region is
+    /// empty now.
     #[inline(never)]
     fn complete_free(&mut self, id: u32, slot: u32, size: u64) -> bool {
         if id != self.current {
@@ -419,13 +419,13 @@ impl Linear {
         for &id in &vacant {
             assert!(self.regions[index(id)].is_empty(), "L6: vacant region {id} has entries");
         }
-        let is_open = |id: u32, region: &Region| region.is_empty() && id != self.current;
+        let is_open = |id: u32, region: &LinearRegion| region.is_empty() && id != self.current;
         let present = (0..).zip(&self.regions).filter(|(_, region)| self.many && region.capacity != 0);
         self.open.validate(present.clone().map(|(id, region)| (id, region.capacity, is_open(id, region))));
         let stack = present.filter(|&(id, region)| !is_open(id, region)).map(|(id, _)| id);
         if self.many {
             self.open.validate_stack(self.current, stack.clone());
-            let is_empty = self.regions.get(index(self.current)).is_some_and(Region::is_empty);
+            let is_empty = self.regions.get(index(self.current)).is_some_and(LinearRegion::is_empty);
             assert!(!is_empty || stack.count() == 1, "L10: the current region is empty and not alone");
         }
         assert!(self.many || self.regions.len() <= 1, "L7: a single region, not {}", self.regions.len());
@@ -436,7 +436,7 @@ impl Metadata for Linear {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
-    type Chunk = Chunk;
+    type Chunk = ChunkInfo;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         if capacity == 0 || capacity > self.max_region_capacity {
@@ -450,7 +450,7 @@ impl Metadata for Linear {
             None => return Err(RegionError::TooMany),
         };
         if self.vacant.pop().is_none() {
-            self.regions.push(Region::default());
+            self.regions.push(LinearRegion::default());
             // Reserves the capacity that `remove_region` needs, so that removing never allocates.
             self.vacant.reserve(self.regions.len());
         }
@@ -509,7 +509,7 @@ impl Metadata for Linear {
     #[inline(always)]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let found = self.pages.find(key).ok_or(BadKey)?;
-        let Found { slot, region: id, entry: Entry { offset, size, .. } } = found;
+        let FoundEntry { slot, region: id, entry: LinearEntry { offset, size, .. } } = found;
         let span = Span { region: RegionId(id), offset, size };
         if self.regions[index(id)].remove(&mut self.pages, slot, size) {
             return Ok(Freed { span, region_empty: self.complete_free(id, slot, size) });
@@ -577,7 +577,8 @@ impl Metadata for Linear {
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {
-        let Found { region, entry: Entry { offset, size, .. }, .. } = self.pages.find(key).ok_or(BadKey)?;
+        let FoundEntry { region, entry: LinearEntry { offset, size, .. }, .. } =
+            self.pages.find(key).ok_or(BadKey)?;
         Ok(Span { region: RegionId(region), offset, size })
     }
 
@@ -602,13 +603,13 @@ impl Metadata for Linear {
     fn largest_free(&self) -> u64 {
         let current = self.regions.get(index(self.current));
         if self.many {
-            current.map_or(0, Region::room).max(self.open.greatest())
+            current.map_or(0, LinearRegion::room).max(self.open.greatest())
         } else {
             current.map_or(0, |region| region.room_or_wrap(&self.pages))
         }
     }
 
-    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         self.region(region).walk(&self.pages, visit);
     }
 

@@ -22,15 +22,15 @@ const WORD: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenRegions {
     /// One group for each capacity, ascending.
-    groups: Vec<Group>,
+    groups: Vec<RegionGroup>,
     /// Bit `n` of word `w`: group `64 * w + n` has an open region.
     open: Vec<u64>,
     /// By region: its neighbours in the list of its capacity, or in the stack.
-    links: Vec<Link>,
+    links: Vec<RegionLink>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct RegionGroup {
     capacity: u64,
     /// The first open region.
     first: u32,
@@ -40,7 +40,7 @@ struct Group {
 
 /// Links to neighbours. In the stack, `prev` is the region below.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct RegionLink {
     prev: u32,
     next: u32,
 }
@@ -53,13 +53,13 @@ impl OpenRegions {
     /// Adds a region, which is not open yet.
     pub(super) fn add(&mut self, region: u32, capacity: u64) {
         if index(region) >= self.links.len() {
-            self.links.resize(index(region) + 1, Link { prev: NONE, next: NONE });
+            self.links.resize(index(region) + 1, RegionLink { prev: NONE, next: NONE });
         }
         let at = self.group(capacity);
         match self.groups.get_mut(at) {
             Some(group) if group.capacity == capacity => group.regions += 1,
             _ => {
-                self.groups.insert(at, Group { capacity, first: NONE, regions: 1 });
+                self.groups.insert(at, RegionGroup { capacity, first: NONE, regions: 1 });
                 self.set_words();
             }
         }
@@ -88,7 +88,7 @@ impl OpenRegions {
     pub(super) fn open(&mut self, region: u32, capacity: u64) {
         let at = self.group(capacity);
         let next = std::mem::replace(&mut self.groups[at].first, region);
-        self.links[index(region)] = Link { prev: NONE, next };
+        self.links[index(region)] = RegionLink { prev: NONE, next };
         match self.links.get_mut(index(next)) {
             Some(link) => link.prev = region,
             None => self.open[at / WORD] |= 1 << (at % WORD),
@@ -97,7 +97,7 @@ impl OpenRegions {
 
     /// Closes an open region.
     pub(super) fn close(&mut self, region: u32, capacity: u64) {
-        let Link { prev, next } = self.links[index(region)];
+        let RegionLink { prev, next } = self.links[index(region)];
         if let Some(link) = self.links.get_mut(index(next)) {
             link.prev = prev;
         }
@@ -134,7 +134,7 @@ impl OpenRegions {
 
     /// Pushes a region that is not open onto the stack. `below` was the top, or is [`NONE`].
     pub(super) fn push(&mut self, region: u32, below: u32) {
-        self.links[index(region)] = Link { prev: below, next: NONE };
+        self.links[index(region)] = RegionLink { prev: below, next: NONE };
         if let Some(link) = self.links.get_mut(index(below)) {
             link.next = region;
         }
@@ -142,13 +142,13 @@ impl OpenRegions {
 
     /// The region below one in the stack.
     pub(super) fn below(&self, region: u32) -> Option<u32> {
-        let Link { prev, .. } = self.links[index(region)];
+        let RegionLink { prev, .. } = self.links[index(region)];
         (prev != NONE).then_some(prev)
     }
 
     /// Removes a region from anywhere in the stack, and opens it.
     pub(super) fn pull(&mut self, region: u32, capacity: u64) {
-        let Link { prev, next } = self.links[index(region)];
+        let RegionLink { prev, next } = self.links[index(region)];
         if let Some(link) = self.links.get_mut(index(prev)) {
             link.next = next;
         }
@@ -166,9 +166,9 @@ impl OpenRegions {
 
     /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.groups.capacity() * size_of::<Group>()
+        self.groups.capacity() * size_of::<RegionGroup>()
             + self.open.capacity() * size_of::<u64>()
-            + self.links.capacity() * size_of::<Link>()
+            + self.links.capacity() * size_of::<RegionLink>()
     }
 
     /// Asserts L7 and L8 of the engine. `regions` are all added regions, with their capacities and whether they must be
@@ -204,7 +204,7 @@ impl OpenRegions {
     /// Asserts L10 of the engine: the stack under `top` consists of these regions, given in ascending order.
     pub(super) fn validate_stack(&self, top: u32, regions: impl Iterator<Item = u32>) {
         let (mut stack, mut above, mut region) = (Vec::new(), NONE, top);
-        while let Some(&Link { prev, next }) = self.links.get(index(region)) {
+        while let Some(&RegionLink { prev, next }) = self.links.get(index(region)) {
             assert_eq!(next, above, "L10: the link upwards of region {region}");
             stack.push(region);
             assert!(stack.len() <= self.links.len(), "L10: the stack goes round");

@@ -1,8 +1,8 @@
 //! One region, and the place of its next allocation.
 
-use super::entry_pages::{Pages, Side};
+use super::entry_pages::{EntryPages, RegionSide};
 use crate::cast::narrow;
-use crate::{AllocateError, Chunk, Key, Request, Usage};
+use crate::{AllocateError, ChunkInfo, Key, Request, Usage};
 
 /// One region. Capacity 0: vacant.
 ///
@@ -15,7 +15,7 @@ use crate::{AllocateError, Chunk, Key, Request, Usage};
 /// ```
 #[derive(Clone, Default, Debug)]
 #[repr(align(64))]
-pub(super) struct Region {
+pub(super) struct LinearRegion {
     /// The end of the newest entry of the lower side; 0 without one.
     end: u64,
     /// The offset that the lower side must not pass.
@@ -26,15 +26,15 @@ pub(super) struct Region {
     /// True if the lower side has wrapped: its newest entries lie below its oldest one.
     ring: bool,
     /// Fills upwards from offset 0. A ring wraps there at the end.
-    lower: Side,
+    lower: RegionSide,
     /// Fills downwards from the end.
-    upper: Side,
+    upper: RegionSide,
 }
 
 // One cache line.
-const _: () = assert!(size_of::<Region>() == 64);
+const _: () = assert!(size_of::<LinearRegion>() == 64);
 
-impl Region {
+impl LinearRegion {
     /// Gives an empty or vacant region a capacity; 0 makes it vacant.
     pub(super) fn open(&mut self, capacity: u64) {
         self.capacity = capacity;
@@ -58,24 +58,24 @@ impl Region {
     }
 
     /// Returns true if `request` fits at offset 0, below the oldest entry.
-    pub(super) fn may_wrap(&self, pages: &Pages, request: &Request) -> bool {
+    pub(super) fn may_wrap(&self, pages: &EntryPages, request: &Request) -> bool {
         request.size.wrapping_sub(1) < self.wrap_room(pages)
     }
 
     /// Free units at the start, below the oldest entry, if the lower side may wrap.
-    fn wrap_room(&self, pages: &Pages) -> u64 {
+    fn wrap_room(&self, pages: &EntryPages) -> u64 {
         // The limit is below the capacity in a ring, and if the upper side has entries. Neither can wrap.
         if self.limit != self.capacity { 0 } else { self.oldest(pages) }
     }
 
     /// The offset of the oldest entry of the lower side; 0 without one.
     #[inline]
-    fn oldest(&self, pages: &Pages) -> u64 {
+    fn oldest(&self, pages: &EntryPages) -> u64 {
         pages.front(self.lower).map_or(0, |front| front.offset)
     }
 
     /// Continues the lower side at offset 0: the wrap of a ring.
-    pub(super) fn wrap(&mut self, pages: &Pages) {
+    pub(super) fn wrap(&mut self, pages: &EntryPages) {
         self.limit = self.oldest(pages);
         self.ring = true;
     }
@@ -90,21 +90,21 @@ impl Region {
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
-    /// Returns true if [`Region::push`] has a slot for an entry.
+    /// Returns true if [`LinearRegion::push`] has a slot for an entry.
     #[inline]
     pub(super) const fn has_slot(&self) -> bool {
         self.lower.has_slot()
     }
 
     /// Ensures that a side has a slot for the next entry. Returns false if no more pages are allowed.
-    pub(super) fn reserve(&mut self, pages: &mut Pages, id: u32, upper: bool) -> bool {
+    pub(super) fn reserve(&mut self, pages: &mut EntryPages, id: u32, upper: bool) -> bool {
         let side = if upper { &mut self.upper } else { &mut self.lower };
         side.has_slot() || pages.add_page(side, id, upper)
     }
 
     /// Adds an allocation at `offset`, its place on the lower side. The side has a slot.
     #[inline]
-    pub(super) fn push(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
+    pub(super) fn push(&mut self, pages: &mut EntryPages, request: &Request, offset: u64) -> Key {
         let size = request.size;
         self.end = offset + size;
         self.used += size;
@@ -113,7 +113,7 @@ impl Region {
     }
 
     /// [`Self::push`] for the upper side.
-    pub(super) fn push_upper(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
+    pub(super) fn push_upper(&mut self, pages: &mut EntryPages, request: &Request, offset: u64) -> Key {
         let size = request.size;
         self.limit = offset;
         self.used += size;
@@ -125,7 +125,7 @@ impl Region {
     /// free is complete, and the region is not empty.
     #[inline]
     #[must_use]
-    pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
+    pub(super) fn remove(&mut self, pages: &mut EntryPages, slot: u32, size: u64) -> bool {
         self.used -= size;
         self.used_chunks -= 1;
         match pages.kill(slot) {
@@ -144,7 +144,7 @@ impl Region {
     }
 
     /// Completes a free after [`Self::remove`] returned true: the entry was the newest of its page.
-    pub(super) fn complete_free(&mut self, pages: &mut Pages, slot: u32) {
+    pub(super) fn complete_free(&mut self, pages: &mut EntryPages, slot: u32) {
         if pages.is_upper(slot) {
             if let Some(newest) = pages.complete_free(&mut self.upper, slot) {
                 // A region with an upper side is not a ring. Only the default entry, which means none, ends at 0.
@@ -161,24 +161,24 @@ impl Region {
     /// Moves the limit of a ring to its oldest entry. If that lies before the end, only one of the two laps is left,
     /// and the region is no longer a ring.
     #[inline(never)]
-    fn follow(&mut self, pages: &Pages) {
+    fn follow(&mut self, pages: &EntryPages) {
         let oldest = self.oldest(pages);
         self.ring = self.end <= oldest;
         self.limit = if self.ring { oldest } else { self.capacity };
     }
 
-    /// The largest size at alignment 1 that [`Region::place`] can place.
+    /// The largest size at alignment 1 that [`LinearRegion::place`] can place.
     pub(super) const fn room(&self) -> u64 {
         self.limit - self.end
     }
 
-    /// The larger of [`Region::room`] and the room after a wrap.
-    pub(super) fn room_or_wrap(&self, pages: &Pages) -> u64 {
+    /// The larger of [`LinearRegion::room`] and the room after a wrap.
+    pub(super) fn room_or_wrap(&self, pages: &EntryPages) -> u64 {
         self.room().max(self.wrap_room(pages))
     }
 
     /// Removes all allocations.
-    pub(super) fn clear(&mut self, pages: &mut Pages) {
+    pub(super) fn clear(&mut self, pages: &mut EntryPages) {
         self.used = 0;
         self.used_chunks = 0;
         pages.clear(&mut self.lower);
@@ -187,14 +187,14 @@ impl Region {
     }
 
     /// Visits used chunks and the ranges between them.
-    pub(super) fn walk(&self, pages: &Pages, visit: &mut dyn FnMut(Chunk)) {
+    pub(super) fn walk(&self, pages: &EntryPages, visit: &mut dyn FnMut(ChunkInfo)) {
         let mut end = 0;
         let mut next = |offset: u64, size: u64, used| {
             if end < offset {
-                visit(Chunk { offset: end, size: offset - end, used: None });
+                visit(ChunkInfo { offset: end, size: offset - end, used: None });
             }
             if size != 0 {
-                visit(Chunk { offset, size, used });
+                visit(ChunkInfo { offset, size, used });
             }
             end = offset + size;
         };
@@ -210,12 +210,12 @@ impl Region {
     }
 
     /// The number of pages of the region.
-    pub(super) fn page_count(&self, pages: &Pages) -> usize {
+    pub(super) fn page_count(&self, pages: &EntryPages) -> usize {
         pages.ids(self.lower).count() + pages.ids(self.upper).count()
     }
 
     /// Asserts L1 to L5 and L9 of the engine.
-    pub(super) fn validate(&self, pages: &Pages, id: u32) {
+    pub(super) fn validate(&self, pages: &EntryPages, id: u32) {
         pages.validate_side(self.lower, id, false);
         pages.validate_side(self.upper, id, true);
         let oldest = self.oldest(pages);

@@ -4,7 +4,7 @@ use super::Tlsf;
 use super::bins::class_of;
 use super::search::Find;
 use super::slabs::is_slot;
-use crate::{Chunk, Key, RegionId, Tag};
+use crate::{ChunkInfo, Key, RegionId, Tag};
 
 impl Tlsf {
     /// Grants the `size` units at `offset` of a region. They must lie in the free chunk directly after the chunk of
@@ -84,7 +84,7 @@ impl Tlsf {
     ///
     /// # Panics
     /// Panics if there is no such region.
-    pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         self.chunks.places(region, &|number, visit| self.show_slab(number, visit), visit);
     }
 }

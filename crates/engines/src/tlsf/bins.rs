@@ -13,7 +13,7 @@
 //! The chunks of a class differ by less than 1/64 of their size.
 
 use crate::cast::{index, narrow};
-use crate::chunks::{Chunks, NONE, Node};
+use crate::chunks::{ChunkNode, Chunks, NONE};
 
 /// Log2 of the number of classes in a power of two.
 ///
@@ -146,7 +146,7 @@ impl Bins {
 
     /// Adds an unlisted free chunk of `class` at the head of its list.
     #[inline(always)]
-    pub(super) fn insert(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+    pub(super) fn insert(&mut self, nodes: &mut [ChunkNode], chunk: u32, class: u32) {
         let head = &mut self.heads[index(class)];
         let next = *head;
         *head = chunk;
@@ -165,7 +165,7 @@ impl Bins {
 
     /// Removes a free chunk from the list of `class`.
     #[inline(always)]
-    pub(super) fn remove(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+    pub(super) fn remove(&mut self, nodes: &mut [ChunkNode], chunk: u32, class: u32) {
         let node = &nodes[index(chunk)];
         let (prev, next) = (node.a, node.b);
         // Writes to slot 0 if there is no next chunk: see C1.
@@ -182,7 +182,7 @@ impl Bins {
     /// Removes `chunk`, the first one, from the list of `class`. Does not load the next chunk: it becomes the first,
     /// whose link back may contain anything.
     #[inline(always)]
-    pub(super) fn pop(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+    pub(super) fn pop(&mut self, nodes: &mut [ChunkNode], chunk: u32, class: u32) {
         let next = nodes[index(chunk)].b;
         self.heads[index(class)] = next;
         self.clear_if(class, next);
@@ -202,7 +202,7 @@ impl Bins {
 
     /// Moves a chunk to another list after its size changed.
     #[inline(always)]
-    pub(super) fn reclass(&mut self, nodes: &mut [Node], chunk: u32, from: u32, to: u32) {
+    pub(super) fn reclass(&mut self, nodes: &mut [ChunkNode], chunk: u32, from: u32, to: u32) {
         if from != to {
             self.remove(nodes, chunk, from);
             self.insert(nodes, chunk, to);
@@ -211,7 +211,7 @@ impl Bins {
 
     /// Moves a chunk to the list of its new class, if that changed, after its size grew from `from` to `to`.
     #[inline(always)]
-    pub(super) fn resize(&mut self, nodes: &mut [Node], chunk: u32, from: u64, to: u64) {
+    pub(super) fn resize(&mut self, nodes: &mut [ChunkNode], chunk: u32, from: u64, to: u64) {
         // Sizes with equal leading bits have the same class, which then need not be computed.
         if (from ^ to) >> step_log2(to) != 0 {
             self.remove(nodes, chunk, class_of(from));

@@ -23,8 +23,8 @@ use self::search::Find;
 use self::slabs::{LEAST_CAPACITY, LISTS, SMALL, Slabs, class_for, is_slot, smallness};
 use super::chunks::{Chunks, NONE, Vacated};
 use super::{
-    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
-    Sizes, Span, Strategy, Tag, Usage,
+    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId,
+    Request, Sizes, Span, Strategy, Tag, Usage,
 };
 
 /// Grants any size in constant time and packs well. The default engine unless another one suits better.
@@ -333,7 +333,7 @@ impl Tlsf {
     }
 
     /// Visits the grants in a slab.
-    fn show_slab(&self, number: u32, visit: &mut dyn FnMut(Chunk)) {
+    fn show_slab(&self, number: u32, visit: &mut dyn FnMut(ChunkInfo)) {
         if let Some(slabs) = &self.slabs {
             slabs.walk(&self.chunks, number, visit);
         }
@@ -695,7 +695,7 @@ impl Metadata for Tlsf {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
-    type Chunk = Chunk;
+    type Chunk = ChunkInfo;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         self.give_slabs_back();
@@ -785,7 +785,7 @@ impl Metadata for Tlsf {
         }
     }
 
-    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(ChunkInfo)) {
         self.chunks.walk(region, &|number, visit| self.show_slab(number, visit), visit);
     }
 

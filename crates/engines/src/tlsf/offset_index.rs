@@ -20,7 +20,7 @@ use crate::cast::index;
 use crate::chunks::{Chunks, NONE};
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct TreeLink {
     /// The largest size in the subtree; 0 for slot 0, which is no node.
     largest: u64,
     left: u32,
@@ -29,12 +29,12 @@ struct Link {
     priority: u32,
 }
 
-const NO_LINK: Link = Link { largest: 0, left: NONE, right: NONE, parent: NONE, priority: 0 };
+const NO_LINK: TreeLink = TreeLink { largest: 0, left: NONE, right: NONE, parent: NONE, priority: 0 };
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub(super) struct OffsetIndex {
-    links: Vec<Link>,
+    links: Vec<TreeLink>,
     root: u32,
 }
 
@@ -66,7 +66,7 @@ impl OffsetIndex {
                     above = index.link(above).parent;
                 }
                 *index.link_mut(chunk) =
-                    Link { largest: 0, left: below, right: NONE, parent: above, priority };
+                    TreeLink { largest: 0, left: below, right: NONE, parent: above, priority };
                 index.link_mut(below).parent = chunk;
                 if above == NONE {
                     index.root = chunk;
@@ -84,12 +84,12 @@ impl OffsetIndex {
     }
 
     #[inline]
-    fn link(&self, chunk: u32) -> &Link {
+    fn link(&self, chunk: u32) -> &TreeLink {
         &self.links[index(chunk)]
     }
 
     #[inline]
-    fn link_mut(&mut self, chunk: u32) -> &mut Link {
+    fn link_mut(&mut self, chunk: u32) -> &mut TreeLink {
         &mut self.links[index(chunk)]
     }
 
@@ -105,7 +105,7 @@ impl OffsetIndex {
     /// Recomputes a node's largest size from its children.
     #[inline]
     fn pull(&mut self, chunks: &Chunks, chunk: u32) {
-        let &Link { left, right, .. } = self.link(chunk);
+        let &TreeLink { left, right, .. } = self.link(chunk);
         let below = self.link(left).largest.max(self.link(right).largest);
         self.link_mut(chunk).largest = below.max(chunks.size(chunk));
     }
@@ -130,8 +130,8 @@ impl OffsetIndex {
     /// Rotates the edge between `chunk` and its parent, so that the parent is below. `chunk` takes over the parent's
     /// largest size; the caller recomputes the parent's.
     fn rotate_up(&mut self, chunk: u32) {
-        let &Link { left, right, parent, .. } = self.link(chunk);
-        let &Link { largest, left: parent_left, parent: above, .. } = self.link(parent);
+        let &TreeLink { left, right, parent, .. } = self.link(chunk);
+        let &TreeLink { largest, left: parent_left, parent: above, .. } = self.link(parent);
         self.replace_child(above, parent, chunk);
         if parent_left == chunk {
             self.link_mut(parent).left = right;
@@ -161,7 +161,7 @@ impl OffsetIndex {
             at = if is_left { link.left } else { link.right };
         }
         let priority = priority(chunk);
-        *self.link_mut(chunk) = Link { largest: size, left: NONE, right: NONE, parent, priority };
+        *self.link_mut(chunk) = TreeLink { largest: size, left: NONE, right: NONE, parent, priority };
         if parent == NONE {
             self.root = chunk;
             return;
@@ -182,7 +182,7 @@ impl OffsetIndex {
     /// Removes a chunk, even if its address and size have changed. O(log n).
     pub(super) fn remove(&mut self, chunks: &Chunks, chunk: u32) {
         loop {
-            let &Link { left, right, .. } = self.link(chunk);
+            let &TreeLink { left, right, .. } = self.link(chunk);
             if left == NONE && right == NONE {
                 break;
             }
@@ -224,7 +224,7 @@ impl OffsetIndex {
             return NONE;
         }
         loop {
-            let &Link { left, right, .. } = self.link(at);
+            let &TreeLink { left, right, .. } = self.link(at);
             if self.link(left).largest >= size {
                 at = left;
             } else if chunks.size(at) >= size {
@@ -244,7 +244,7 @@ impl OffsetIndex {
         let mut below = chunk;
         let mut at = self.link(chunk).parent;
         while at != NONE {
-            let &Link { left, right, parent, .. } = self.link(at);
+            let &TreeLink { left, right, parent, .. } = self.link(at);
             if left == below {
                 if chunks.size(at) >= size {
                     return at;
@@ -261,7 +261,7 @@ impl OffsetIndex {
 
     /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.links.capacity() * size_of::<Link>()
+        self.links.capacity() * size_of::<TreeLink>()
     }
 
     /// Asserts I6 against `free`, all free chunks in the order of their addresses. O(n).

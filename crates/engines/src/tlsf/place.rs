@@ -11,7 +11,7 @@ use super::Tlsf;
 use super::bins::{class_and_step, class_of};
 use super::search::Find;
 use crate::cast::{index, narrow};
-use crate::chunks::{Chunks, DEAD_A, NONE, Node, TO_FREE, Vacated, named};
+use crate::chunks::{ChunkNode, Chunks, DEAD_A, NONE, TO_FREE, Vacated, named};
 use crate::{Key, RegionId, Span, Tag};
 
 /// The free part of the `rest` behind a used chunk of `size` units, which is rounded up by at most `rounding`.
@@ -46,7 +46,7 @@ impl Tlsf {
         if rest <= Chunks::slack_behind(rounding) {
             bins.pop(nodes, chunk, class);
             // The neighbours are not free: I1. So links to them have no mark.
-            let &Node { prev, next, .. } = &nodes[index(chunk)];
+            let &ChunkNode { prev, next, .. } = &nodes[index(chunk)];
             nodes[index(prev)].next = chunk;
             nodes[index(next)].prev = chunk;
         } else {

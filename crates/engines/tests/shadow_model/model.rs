@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sublet_engines::{Chunk, Key, RangeMetadata, RegionId, Span, Tag, Usage};
+use sublet_engines::{ChunkInfo, Key, RangeMetadata, RegionId, Span, Tag, Usage};
 
 /// A live allocation.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,7 @@ impl Model {
         for (id, region) in self.present() {
             assert_eq!(engine.region_usage(id), Self::usage(region), "usage of {id:?}");
             let (mut used, mut end) = (region.used.values(), 0);
-            engine.walk(id, &mut |Chunk { offset, size, used: is_used }| {
+            engine.walk(id, &mut |ChunkInfo { offset, size, used: is_used }| {
                 assert_eq!(offset, end, "{id:?}: the chunks do not tile it");
                 assert_ne!(size, 0, "{id:?}: an empty chunk at {offset}");
                 end = offset + size;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use sublet_engines::{
-    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RangeMetadata, RegionError,
+    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RangeMetadata, RegionError,
     RegionId, Request, Span, Tag,
 };
 
@@ -276,7 +276,7 @@ impl<S: Subject> Player<S> {
         S::tidy(&mut self.engine);
         S::tidy(&mut self.twin);
         let places = S::places(&self.engine, region);
-        let holds = |place: &&Chunk| {
+        let holds = |place: &&ChunkInfo| {
             let end = u128::from(offset) + u128::from(size);
             place.used.is_none()
                 && place.offset <= offset

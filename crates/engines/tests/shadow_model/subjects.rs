@@ -2,7 +2,7 @@
 //! structures.
 
 use sublet_engines::{
-    AllocateError, Buddy, Chunk, Key, Linear, RegionId, Regions, Request, Span, Strategy, Tag, Tlsf,
+    AllocateError, Buddy, ChunkInfo, Key, Linear, RegionId, Regions, Request, Span, Strategy, Tag, Tlsf,
 };
 
 use crate::model::Model;
@@ -32,7 +32,7 @@ pub(crate) trait Subject {
         None
     }
     /// The chunks of a region, for explicit placement.
-    fn places(_engine: &Self::Engine, _region: RegionId) -> Vec<Chunk> {
+    fn places(_engine: &Self::Engine, _region: RegionId) -> Vec<ChunkInfo> {
         Vec::new()
     }
     /// Frees memory that the engine keeps for itself and that interferes with explicit placement.
@@ -484,7 +484,7 @@ impl<const EXACT: bool> Subject for TlsfSubject<EXACT> {
         Some(engine.allocate_at(at.before, at.region, at.offset, at.size, at.tag))
     }
 
-    fn places(engine: &Tlsf, region: RegionId) -> Vec<Chunk> {
+    fn places(engine: &Tlsf, region: RegionId) -> Vec<ChunkInfo> {
         let mut places = Vec::new();
         engine.places(region, &mut |place| places.push(place));
         places
@@ -680,7 +680,7 @@ impl Subject for TlsfSlabs {
         TlsfRounding::allocate_at(engine, at)
     }
 
-    fn places(engine: &Tlsf, region: RegionId) -> Vec<Chunk> {
+    fn places(engine: &Tlsf, region: RegionId) -> Vec<ChunkInfo> {
         TlsfRounding::places(engine, region)
     }
 
@@ -696,7 +696,7 @@ impl Subject for TlsfSlabs {
     fn has_room(engine: &Tlsf, model: &Model, request: &Request) -> bool {
         let places = model.present().flat_map(|(id, _)| Self::places(engine, id));
         let free: Vec<_> = places.filter(|place| place.used.is_none()).collect();
-        let fits = |place: &Chunk| {
+        let fits = |place: &ChunkInfo| {
             let start = u128::from(place.offset).next_multiple_of(u128::from(request.alignment.get()));
             start + u128::from(request.size) <= u128::from(place.offset) + u128::from(place.size)
         };

@@ -9,11 +9,11 @@ use ash::vk;
 use sublet::retire::Ticket;
 use sublet::{DefragmentationInfo, HeapBudget, Move, SharedDefragmentation};
 
-use super::transfer::{Transfer, can_copy};
+use super::transfer::{ResourceTransfer, can_copy};
 use super::{CompactError, CompactStep, CompactorCreateInfo, CompactorStatistics, Moved};
-use crate::device::Core;
+use crate::device::DeviceCore;
 use crate::frame::{Frames, SubmitInfo};
-use crate::resource::Found;
+use crate::resource::FoundResource;
 use crate::track::{BarrierBatch, ResourceId};
 
 type Subscriber = Box<dyn FnMut(&Moved<'_>) + Send>;
@@ -177,7 +177,7 @@ impl Compactor {
         frames: &Frames,
         moves: Vec<Move<'static>>,
         unobserved: &mut Vec<BarrierBatch>,
-    ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
+    ) -> Result<Option<(Vec<ResourceTransfer>, u64, Ticket)>, CompactError> {
         let core = &*frames.core;
         let queue = self.info.queue;
         let flags = core.queues.get(queue.index()).map(|data| core.families[data.family].flags);
@@ -190,12 +190,12 @@ impl Compactor {
                 let (free, id): (bool, ResourceId) = match one {
                     // The program has dropped it. When the lists in flight are done, its memory is free without a move.
                     None => return true,
-                    Some(Found::Buffer(buffer)) => {
+                    Some(FoundResource::Buffer(buffer)) => {
                         let addressed = buffer.usage().contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
                         let notified = !addressed || !self.subscribers.is_empty();
                         (buffer.is_movable() && notified, buffer.id().into())
                     }
-                    Some(Found::Image(image)) => {
+                    Some(FoundResource::Image(image)) => {
                         (image.is_movable() && can_copy(image, flags), image.id().into())
                     }
                 };
@@ -221,8 +221,8 @@ impl Compactor {
             };
             let size = moved.size();
             let transfer = match one {
-                Found::Buffer(buffer) => Transfer::of_buffer(buffer, moved),
-                Found::Image(image) => Transfer::of_image(core, image, moved),
+                FoundResource::Buffer(buffer) => ResourceTransfer::of_buffer(buffer, moved),
+                FoundResource::Image(image) => ResourceTransfer::of_image(core, image, moved),
             };
             match transfer? {
                 Some(transfer) => {
@@ -253,7 +253,7 @@ impl Compactor {
         Ok(Some((transfers, bytes, ticket)))
     }
 
-    fn end(&mut self, core: &Core) -> CompactStep {
+    fn end(&mut self, core: &DeviceCore) -> CompactStep {
         let statistics = self.context.take().map(|context| context.statistics()).unwrap_or_default();
         self.statistics.bytes_freed += statistics.bytes_freed;
         self.statistics.blocks_freed += statistics.blocks_freed;
@@ -266,7 +266,7 @@ impl Compactor {
         CompactStep::Ended(statistics)
     }
 
-    fn has_reason(&mut self, core: &Core) -> bool {
+    fn has_reason(&mut self, core: &DeviceCore) -> bool {
         let CompactorCreateInfo { start_bytes, start_heap_usage, .. } = self.info;
         if self.requested || (start_bytes == 0 && start_heap_usage <= 0.0) {
             return self.requested;
@@ -294,7 +294,7 @@ impl Compactor {
     }
 }
 
-fn free_bytes(core: &Core) -> u64 {
+fn free_bytes(core: &DeviceCore) -> u64 {
     let types = core.allocator.memory_type_statistics();
     types.iter().map(|one| one.block_bytes.saturating_sub(one.allocation_bytes)).sum()
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::{CompactError, Moved, MovedResource, MovedView};
-use crate::device::Core;
+use crate::device::DeviceCore;
 use crate::list::{CommandList, MovedImage};
-use crate::resource::{Body, Buffer, Buffers, Image, Images, Kind};
+use crate::resource::{Body, Buffer, BufferClass, Image, ImageClass, ResourceClass};
 use crate::track::ResourceId;
 use crate::track::Subresources;
 use ash::vk;
@@ -14,14 +14,14 @@ use sublet::Move;
 use sublet::retire::Ticket;
 
 /// An old body and its replacement. Both are closed to lists until one of them is current.
-pub(super) struct Succession<K: Kind> {
+pub(super) struct Succession<K: ResourceClass> {
     old: Arc<Body<K>>,
     /// Closed too, until the subscribers were called.
     new: Arc<Body<K>>,
     done: bool,
 }
 
-impl<K: Kind> Succession<K> {
+impl<K: ResourceClass> Succession<K> {
     /// Closes `old` and creates its replacement with `make`. Returns `None` if a list uses `old`, or `make` returned
     /// none.
     fn new<E>(
@@ -46,7 +46,7 @@ impl<K: Kind> Succession<K> {
     }
 }
 
-impl<K: Kind> Drop for Succession<K> {
+impl<K: ResourceClass> Drop for Succession<K> {
     fn drop(&mut self) {
         if self.done {
             self.new.reopen();
@@ -58,9 +58,9 @@ impl<K: Kind> Drop for Succession<K> {
 }
 
 /// The move of a resource. Dropping it before [`arrive`](Self::arrive) rolls back the move.
-pub(super) enum Transfer {
-    Buffer { buffer: Buffer, bodies: Succession<Buffers> },
-    Image { image: Image, bodies: Succession<Images>, parts: Vec<Subresources>, views: Vec<MovedView> },
+pub(super) enum ResourceTransfer {
+    Buffer { buffer: Buffer, bodies: Succession<BufferClass> },
+    Image { image: Image, bodies: Succession<ImageClass>, parts: Vec<Subresources>, views: Vec<MovedView> },
 }
 
 /// Returns true if a queue can copy all of an image. Only graphics queues copy depth, stencil and multisampled images
@@ -71,7 +71,7 @@ pub(super) fn can_copy(image: &Image, queue: vk::QueueFlags) -> bool {
     plain || queue.contains(vk::QueueFlags::GRAPHICS)
 }
 
-impl Transfer {
+impl ResourceTransfer {
     /// Creates the replacement of a buffer. Returns `None` if it cannot be moved now.
     pub(super) fn of_buffer(buffer: Buffer, moved: Move<'static>) -> Result<Option<Self>, CompactError> {
         let old = buffer.current().with(Arc::clone);
@@ -81,7 +81,7 @@ impl Transfer {
 
     /// Creates the replacement of an image and its views. Returns `None` if it cannot be moved now.
     pub(super) fn of_image(
-        core: &Core,
+        core: &DeviceCore,
         image: Image,
         moved: Move<'static>,
     ) -> Result<Option<Self>, CompactError> {
@@ -135,7 +135,7 @@ impl Transfer {
     }
 
     /// Makes the replacement current, after the submission of the copies.
-    pub(super) fn arrive(&mut self, core: &Core) {
+    pub(super) fn arrive(&mut self, core: &DeviceCore) {
         match self {
             Self::Buffer { buffer, bodies } => {
                 core.global.lock().supersede(bodies.old.id);
@@ -164,7 +164,7 @@ impl Transfer {
 }
 
 /// Marks a replacement as written. A read before the first write was reported for the old body, if there was one.
-fn mark(core: &Core, id: ResourceId) {
+fn mark(core: &DeviceCore, id: ResourceId) {
     if let Some(unwritten) = &core.info.unwritten {
         unwritten.mark(id);
     }

@@ -21,7 +21,7 @@ enum EntryPoints<K> {
 
 /// A semaphore in a submission. Binary semaphores ignore `value`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
+pub(crate) struct SubmitSemaphore {
     pub(crate) semaphore: vk::Semaphore,
     pub(crate) value: u64,
     pub(crate) stages: vk::PipelineStageFlags2,
@@ -315,8 +315,8 @@ impl Api {
         &self,
         queue: vk::Queue,
         commands: &[vk::CommandBuffer],
-        waits: &[Point],
-        signals: &[Point],
+        waits: &[SubmitSemaphore],
+        signals: &[SubmitSemaphore],
         fence: vk::Fence,
         scratch: &mut SubmitScratch,
     ) -> Result<(), DriverError> {
@@ -325,7 +325,7 @@ impl Api {
             return unsafe { self.submit1(queue, commands, waits, signals, fence, scratch) };
         }
         let SubmitScratch { infos, waits: wait_infos, signals: signal_infos, .. } = scratch;
-        let point = |point: &Point| {
+        let point = |point: &SubmitSemaphore| {
             vk::SemaphoreSubmitInfo::default()
                 .semaphore(point.semaphore)
                 .value(point.value)
@@ -356,8 +356,8 @@ impl Api {
         &self,
         queue: vk::Queue,
         commands: &[vk::CommandBuffer],
-        waits: &[Point],
-        signals: &[Point],
+        waits: &[SubmitSemaphore],
+        signals: &[SubmitSemaphore],
         fence: vk::Fence,
         scratch: &mut SubmitScratch,
     ) -> Result<(), DriverError> {

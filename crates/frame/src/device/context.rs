@@ -10,17 +10,17 @@ use sublet::descriptor::{Binder, BindingModel, DescriptorDevice};
 use sublet::retire::{Clock, Ticket};
 use sublet::upload::FlushError;
 
-use super::{Chunks, Shared, UploadGuard};
+use super::{Shared, UploadChunks, UploadGuard};
 use crate::frame::{BarrierObserver, Unwritten};
 use crate::list::{BoundPoint, ReadState};
-use crate::resource::{Body, Buffer, Buffers, Images};
+use crate::resource::{Body, Buffer, BufferClass, ImageClass};
 use crate::track::{Queue, Recorder};
 
 /// An object that a list uses, kept until the device is done with the list.
 #[expect(dead_code, reason = "the values are only dropped")]
-pub(crate) enum Kept {
-    Buffer(Arc<Body<Buffers>>),
-    Image(Arc<Body<Images>>),
+pub(crate) enum KeptObject {
+    Buffer(Arc<Body<BufferClass>>),
+    Image(Arc<Body<ImageClass>>),
     Pass(Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>),
     /// Pages of uploads.
     Uploads(UploadGuard),
@@ -43,24 +43,24 @@ impl Drop for ReadGuard {
 
 /// A command pool. One list uses it at a time, so each list can be recorded by another thread.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct CommandPool {
     pub(crate) handle: vk::CommandPool,
     /// The command buffers for the preamble of the list, and for the list.
     pub(crate) preamble: vk::CommandBuffer,
     pub(crate) main: vk::CommandBuffer,
-    /// Index in `Core::families`.
+    /// Index in `DeviceCore::families`.
     pub(crate) family: usize,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptObject>,
 }
 
 /// The state that a list needs while it is recorded. Submission returns it, and the next list for a queue of the same
 /// family reuses it: one family owns the memory that the binder writes to.
 #[derive(Default)]
 pub(crate) struct ListContext {
-    /// Index in `Core::families`.
+    /// Index in `DeviceCore::families`.
     pub(crate) family: usize,
     pub(crate) recorder: Recorder,
-    pub(crate) uploads: Chunks,
+    pub(crate) uploads: UploadChunks,
     pub(crate) binder: Option<Binder<Arc<Allocator>>>,
     /// The ticket of the last list on each timeline. The pools of the binder wait for these tickets.
     pub(crate) tickets: Vec<Ticket>,

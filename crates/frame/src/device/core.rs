@@ -19,7 +19,10 @@ use sublet::retire::{Clock, Retire, Ticket, TimelineId};
 use sublet::{Allocator, RetiredResources};
 
 use super::context::ContextInfo;
-use super::{Api, Idle, Kept, Layouts, ListContext, Pool, RenderPasses, SubmissionState, Submitter, Uploads};
+use super::{
+    Api, CommandPool, Idle, KeptLayouts, KeptObject, ListContext, RenderPasses, SubmissionState, Submitter,
+    Uploads,
+};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
@@ -35,16 +38,16 @@ pub(crate) struct QueueData {
     pub(crate) semaphore: vk::Semaphore,
 }
 
-pub(crate) struct Family {
+pub(crate) struct QueueFamily {
     pub(crate) index: u32,
     pub(crate) flags: vk::QueueFlags,
     pub(crate) granularity: vk::Extent3D,
-    pools: Mutex<Idle<Pool>>,
+    pools: Mutex<Idle<CommandPool>>,
     /// Contexts that no list uses.
     contexts: Mutex<Idle<ListContext>>,
 }
 
-impl Family {
+impl QueueFamily {
     pub(crate) fn new(index: u32, properties: &vk::QueueFamilyProperties) -> Self {
         let granularity = properties.min_image_transfer_granularity;
         let (pools, contexts) = (Mutex::new(Idle::new()), Mutex::new(Idle::new()));
@@ -53,17 +56,17 @@ impl Family {
 }
 
 /// Objects that wait for a ticket.
-pub(crate) enum Retired {
-    Pool(Pool),
+pub(crate) enum RetiredDeviceObject {
+    Pool(CommandPool),
     /// Resources of lists that were not submitted although another family has released ownership for them.
-    Released(Arc<Mutex<Vec<Kept>>>),
+    Released(Arc<Mutex<Vec<KeptObject>>>),
     /// A binary semaphore that the submission of the ticket has waited for.
     Semaphore(vk::Semaphore),
 }
 
 /// Counters since creation.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct DeviceCounters {
     pub(crate) lists: AtomicU64,
     pub(crate) submissions: AtomicU64,
     pub(crate) preambles: AtomicU64,
@@ -75,7 +78,7 @@ pub(crate) struct Counts {
     pub(crate) barriers: AtomicU64,
 }
 
-impl Counts {
+impl DeviceCounters {
     pub(crate) fn add(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
     }
@@ -110,21 +113,21 @@ fn resume(panic: Option<Panic>) {
 ///
 /// Lock order: `moving`, `submitter`, `global`, `submission_state`. No lock is held while code of the program runs,
 /// except the queues within [`Frames::with_queue`](crate::Frames::with_queue).
-pub(crate) struct Core {
+pub(crate) struct DeviceCore {
     pub(crate) api: Api,
     pub(crate) instance: ash::Instance,
     pub(crate) physical_device: vk::PhysicalDevice,
     pub(crate) allocator: Arc<Allocator>,
     pub(crate) clock: Clock,
     pub(crate) queues: Vec<QueueData>,
-    pub(crate) families: Vec<Family>,
+    pub(crate) families: Vec<QueueFamily>,
     /// Held by the thread that uses the queues. Reentrant.
     pub(crate) submitter: ReentrantMutex<RefCell<Submitter>>,
     /// The tracked states. Held from the resolution of lists until the driver has accepted them.
     pub(crate) global: Mutex<Global>,
     pub(crate) submission_state: Mutex<SubmissionState>,
     pub(crate) retired_resources: RetiredResources,
-    pub(crate) counts: Counts,
+    pub(crate) counts: DeviceCounters,
     /// Resources that a compactor may move, and the lock that it holds during a step.
     pub(crate) movables: Movables,
     pub(crate) moving: Mutex<()>,
@@ -133,17 +136,17 @@ pub(crate) struct Core {
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) downsampler: Mutex<Downsampler>,
     pub(crate) render_passes: RenderPasses,
-    pub(crate) layouts: Layouts,
-    retired: Mutex<Retire<Retired>>,
+    pub(crate) layouts: KeptLayouts,
+    retired: Mutex<Retire<RetiredDeviceObject>>,
     /// Kept to avoid allocations.
-    done: Mutex<Vec<Retired>>,
+    done: Mutex<Vec<RetiredDeviceObject>>,
     /// Held to wait for fences and to reset them.
     polling: Mutex<()>,
     lost: AtomicBool,
     poisoned: AtomicBool,
 }
 
-impl Core {
+impl DeviceCore {
     #[expect(clippy::too_many_arguments, reason = "each is a separate field")]
     pub(crate) fn new(
         api: Api,
@@ -152,7 +155,7 @@ impl Core {
         allocator: Arc<Allocator>,
         clock: Clock,
         queues: Vec<QueueData>,
-        families: Vec<Family>,
+        families: Vec<QueueFamily>,
         global: Global,
         info: ContextInfo,
         uploads: Uploads,
@@ -170,7 +173,7 @@ impl Core {
             submitter: ReentrantMutex::new(RefCell::new(Submitter::new())),
             global: Mutex::new(global),
             retired_resources: RetiredResources::new(),
-            counts: Counts::default(),
+            counts: DeviceCounters::default(),
             movables: Movables::default(),
             moving: Mutex::new(()),
             aspects_apart,
@@ -178,7 +181,7 @@ impl Core {
             uploads: Arc::new(uploads),
             downsampler: Mutex::default(),
             render_passes: RenderPasses::default(),
-            layouts: Layouts::default(),
+            layouts: KeptLayouts::default(),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),
             polling: Mutex::new(()),
@@ -303,7 +306,7 @@ impl Core {
     }
 
     /// Keeps an object until its ticket is done.
-    pub(crate) fn retire(&self, ticket: Ticket, retired: Retired) {
+    pub(crate) fn retire(&self, ticket: Ticket, retired: RetiredDeviceObject) {
         self.retired.lock().push(ticket, retired);
     }
 
@@ -319,12 +322,12 @@ impl Core {
         let mut panic = None;
         for item in done.drain(..) {
             let thrown = match item {
-                Retired::Pool(pool) => self.recycle(pool),
+                RetiredDeviceObject::Pool(pool) => self.recycle(pool),
                 // The last owner drops them.
-                Retired::Released(kept) => {
+                RetiredDeviceObject::Released(kept) => {
                     Arc::into_inner(kept).and_then(|kept| drop_each(kept.into_inner().into_iter()))
                 }
-                Retired::Semaphore(semaphore) => {
+                RetiredDeviceObject::Semaphore(semaphore) => {
                     self.submission_state.lock().recycle_semaphore(semaphore);
                     None
                 }
@@ -347,7 +350,7 @@ impl Core {
     ///
     /// # Panics
     /// If dropping a resource panics, after everything was done.
-    pub(crate) fn discard(&self, mut pool: Pool) {
+    pub(crate) fn discard(&self, mut pool: CommandPool) {
         let panic = drop_each(pool.kept.drain(..));
         // SAFETY: nothing of the pool was submitted, and this function owns it.
         unsafe { self.destroy_pool(&pool) };
@@ -355,7 +358,7 @@ impl Core {
     }
 
     /// Resets a pool whose commands are done, and drops the resources that they use. Returns the panic of a destructor.
-    fn recycle(&self, mut pool: Pool) -> Option<Panic> {
+    fn recycle(&self, mut pool: CommandPool) -> Option<Panic> {
         let panic = drop_each(pool.kept.drain(..));
         let flags = vk::CommandPoolResetFlags::empty();
         // SAFETY: no command buffer of the pool is pending, and this function owns it.
@@ -371,14 +374,14 @@ impl Core {
 
     /// # Safety
     /// No command buffer of the pool is pending, and the pool is not used any more.
-    unsafe fn destroy_pool(&self, pool: &Pool) {
+    unsafe fn destroy_pool(&self, pool: &CommandPool) {
         self.counts.pools.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { self.api.device().destroy_command_pool(pool.handle, None) };
     }
 
     /// Returns a pool with empty command buffers.
-    pub(crate) fn pool(&self, family: usize) -> Result<Pool, DriverError> {
+    pub(crate) fn pool(&self, family: usize) -> Result<CommandPool, DriverError> {
         if let Some(pool) = self.families[family].pools.lock().pop() {
             return Ok(pool);
         }
@@ -390,8 +393,8 @@ impl Core {
         let made = unsafe { device.create_command_pool(&info, None) };
         let handle =
             made.map_err(|result| self.record_error(DriverError { call: "vkCreateCommandPool", result }))?;
-        Counts::add(&self.counts.pools, 1);
-        let mut pool = Pool { handle, family, ..Pool::default() };
+        DeviceCounters::add(&self.counts.pools, 1);
+        let mut pool = CommandPool { handle, family, ..CommandPool::default() };
         let info = vk::CommandBufferAllocateInfo::default().command_pool(handle).command_buffer_count(2);
         // SAFETY: the pool is live, and this function owns it.
         let made = unsafe { device.allocate_command_buffers(&info) };
@@ -432,8 +435,8 @@ impl Core {
     /// See [`Api::barrier`]: the owner of the pool records the command buffer, outside of rendering, and all objects of
     /// the barriers are live.
     pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &BarrierBatch) {
-        Counts::add(&self.counts.barrier_calls, 1);
-        Counts::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
+        DeviceCounters::add(&self.counts.barrier_calls, 1);
+        DeviceCounters::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
         // SAFETY: the caller's promise.
         unsafe { self.api.barrier(commands, batch) };
     }
@@ -446,7 +449,7 @@ impl Core {
     }
 
     /// Returns a context, and a pool whose main command buffer is being recorded.
-    pub(crate) fn open(&self, queue: Queue) -> Result<(ListContext, Pool), OpenError> {
+    pub(crate) fn open(&self, queue: Queue) -> Result<(ListContext, CommandPool), OpenError> {
         if self.is_closed() {
             return Err(OpenError::Lost);
         }
@@ -457,10 +460,10 @@ impl Core {
             self.discard(pool);
             return Err(self.or_lost(OpenError::Driver(error)));
         }
-        Counts::add(&self.counts.lists, 1);
+        DeviceCounters::add(&self.counts.lists, 1);
         let known = self.families[family].contexts.lock().pop();
         let mut context = known.unwrap_or_else(|| {
-            Counts::add(&self.counts.contexts, 1);
+            DeviceCounters::add(&self.counts.contexts, 1);
             ListContext { family, ..ListContext::default() }
         });
         context.begin(queue);
@@ -504,7 +507,7 @@ impl Core {
     }
 
     /// Collects descriptor pools and upload pages, and frees those that were idle for long.
-    pub(crate) fn collect_contexts(&self) -> Result<(), sublet::descriptor::CollectError> {
+    pub(crate) fn collect_contexts(&self) -> Result<(), sublet::descriptor::CollectPoolsError> {
         self.uploads.collect();
         let round = self.uploads.idle_collects();
         for family in &self.families {
@@ -588,10 +591,10 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for DeviceCore {
     fn drop(&mut self) {
         // The frames were closed before, or nothing was submitted.
-        let pools: VecDeque<Pool> =
+        let pools: VecDeque<CommandPool> =
             self.families.iter().flat_map(|family| family.pools.lock().take_all()).collect();
         for pool in &pools {
             // SAFETY: idle pools are reset and unused.

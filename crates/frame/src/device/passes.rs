@@ -268,11 +268,11 @@ impl RenderPasses {
 
 /// Layouts that live as long as the core: descriptor sets allocated for them may be reused by any list.
 #[derive(Default)]
-pub(crate) struct Layouts(Mutex<Vec<LayoutParts>>);
+pub(crate) struct KeptLayouts(Mutex<Vec<LayoutParts>>);
 
 type LayoutParts = (Shared<vk::PipelineLayout>, Vec<Shared<vk::DescriptorSetLayout>>);
 
-impl Layouts {
+impl KeptLayouts {
     pub(crate) fn keep(
         &self,
         layout: Shared<vk::PipelineLayout>,

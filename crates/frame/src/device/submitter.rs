@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use ash::vk;
 use sublet::retire::Ticket;
 
-use super::Pool;
-use super::api::{Point, SubmitScratch};
+use super::CommandPool;
+use super::api::{SubmitScratch, SubmitSemaphore};
 use crate::track::Submission;
 
 #[derive(Default)]
@@ -21,12 +21,12 @@ pub(crate) struct Submitter {
     pub(crate) submission: Submission,
     pub(crate) scratch: SubmitScratch,
     pub(crate) commands: Vec<vk::CommandBuffer>,
-    pub(crate) waits: Vec<Point>,
-    pub(crate) signals: Vec<Point>,
+    pub(crate) waits: Vec<SubmitSemaphore>,
+    pub(crate) signals: Vec<SubmitSemaphore>,
     /// Tickets of the release submissions for the current submission.
     pub(crate) released: Vec<Ticket>,
     /// Command pools of the releases, until they are submitted.
-    pub(crate) pools: VecDeque<Pool>,
+    pub(crate) pools: VecDeque<CommandPool>,
 }
 
 impl Submitter {

@@ -12,7 +12,7 @@ use sublet::Allocator;
 use sublet::retire::{Clock, Ticket, TimelineId, TooManyTimelines};
 use sublet::upload::{Alignments, FlushError, Upload, UploadArena, UploadArenaCreateInfo};
 
-use super::Kept;
+use super::KeptObject;
 use crate::list::ListError;
 
 /// Bytes of a list's first chunk. Each further chunk is as large as all previous ones together, up to a fraction of a
@@ -20,7 +20,7 @@ use crate::list::ListError;
 const FIRST_CHUNK: u64 = 4096;
 const CHUNKS_OF_A_PAGE: u64 = 8;
 
-type Arena = UploadArena<Arc<Allocator>>;
+type FrameArena = UploadArena<Arc<Allocator>>;
 
 /// See the [module](self).
 pub(crate) struct Uploads {
@@ -29,7 +29,7 @@ pub(crate) struct Uploads {
     clock: Clock,
     timeline: TimelineId,
     /// One arena for each family, because one family owns the buffer. Created on first use.
-    arenas: Box<[Mutex<Option<Arena>>]>,
+    arenas: Box<[Mutex<Option<FrameArena>>]>,
 }
 
 /// Releases the uploads of a list when it is dropped.
@@ -46,7 +46,7 @@ impl Drop for UploadGuard {
 }
 
 #[derive(Default)]
-pub(crate) struct Chunks {
+pub(crate) struct UploadChunks {
     /// `None` before the first chunk.
     ticket: Option<Ticket>,
     /// The rest of the current chunk.
@@ -68,7 +68,7 @@ fn skip(upload: &mut Upload, bytes: u64) {
     upload.address = upload.address.map(|address| address.wrapping_add(within));
 }
 
-impl Chunks {
+impl UploadChunks {
     /// Resets for another list. The guard of the previous list keeps its chunks.
     pub(crate) fn forget(&mut self) {
         (self.ticket, self.current, self.taken) = (None, None, 0);
@@ -119,8 +119,8 @@ impl Uploads {
     pub(crate) fn allocate(
         self: &Arc<Self>,
         family: usize,
-        chunks: &mut Chunks,
-        kept: &mut Vec<Kept>,
+        chunks: &mut UploadChunks,
+        kept: &mut Vec<KeptObject>,
         size: u64,
         align: impl Fn(&Alignments) -> u64,
     ) -> Result<Upload, ListError> {
@@ -150,7 +150,7 @@ impl Uploads {
         let made = arena.allocate(bytes, apart).map_err(ListError::Upload)?;
         let ticket = *chunks.ticket.get_or_insert_with(|| {
             let ticket = self.clock.open(self.timeline);
-            kept.push(Kept::Uploads(UploadGuard { uploads: Arc::clone(self), ticket }));
+            kept.push(KeptObject::Uploads(UploadGuard { uploads: Arc::clone(self), ticket }));
             ticket
         });
         // All tickets belong to this clock.
@@ -170,7 +170,7 @@ impl Uploads {
         Ok(piece)
     }
 
-    fn arena<'a>(&self, slot: &'a mut Option<Arena>) -> Result<&'a mut Arena, ListError> {
+    fn arena<'a>(&self, slot: &'a mut Option<FrameArena>) -> Result<&'a mut FrameArena, ListError> {
         match slot {
             Some(arena) => Ok(arena),
             slot => {
@@ -183,14 +183,14 @@ impl Uploads {
     }
 
     /// Makes the uploads of a list visible to the device.
-    pub(crate) fn flush(&self, family: usize, chunks: &Chunks) -> Result<(), FlushError> {
+    pub(crate) fn flush(&self, family: usize, chunks: &UploadChunks) -> Result<(), FlushError> {
         if chunks.all.is_empty() {
             return Ok(());
         }
         self.arenas[family].lock().as_mut().map_or(Ok(()), |arena| arena.make_visible(&chunks.all))
     }
 
-    fn locked(&self) -> impl Iterator<Item = MutexGuard<'_, Option<Arena>>> {
+    fn locked(&self) -> impl Iterator<Item = MutexGuard<'_, Option<FrameArena>>> {
         self.arenas.iter().map(|arena| arena.lock())
     }
 

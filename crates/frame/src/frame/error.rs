@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use ash::vk;
-use sublet::descriptor::CollectError as TransientCollectError;
+use sublet::descriptor::CollectPoolsError as TransientCollectError;
 use sublet::device::DriverError;
 use sublet::retire::{Ticket, TooManyTimelines};
 use sublet::upload::FlushError;

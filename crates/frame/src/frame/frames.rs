@@ -10,7 +10,7 @@ use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError, Unwritten};
-use crate::device::{Api, ContextInfo, Core, Family, QueueData, Uploads, binds_buffers};
+use crate::device::{Api, ContextInfo, DeviceCore, QueueData, QueueFamily, Uploads, binds_buffers};
 use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
@@ -19,7 +19,7 @@ use crate::track::{Global, ImageId, Queue, ResourceId, StateError, Use};
 
 /// Cores that a device may still use after a failed wait. They are stored here instead of passed to `mem::forget`, so
 /// that leak checkers for host memory do not report them.
-static LEAKED: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::new());
+static LEAKED: parking_lot::Mutex<Vec<Arc<DeviceCore>>> = parking_lot::Mutex::new(Vec::new());
 
 /// Frames in flight: queues, timelines, command pools, uploads, descriptor sets, resource states, and objects that wait
 /// for the device.
@@ -77,7 +77,7 @@ static LEAKED: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec:
 #[doc(alias = "CommandQueue")]
 #[doc(alias = "CommandAllocatorPool")]
 pub struct Frames {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Arc<DeviceCore>,
     /// For each frame in flight, the last submission to each queue.
     slots: Vec<Vec<u64>>,
     frames: u64,
@@ -118,13 +118,13 @@ impl Frames {
         let properties =
             unsafe { info.instance.get_physical_device_queue_family_properties(info.physical_device) };
         let (mut global, clock) = (Global::new(), Clock::new());
-        let (mut queues, mut families) = (Vec::new(), Vec::<Family>::new());
+        let (mut queues, mut families) = (Vec::new(), Vec::<QueueFamily>::new());
         for queue in info.queues {
             let known = usize::try_from(queue.family).ok().and_then(|family| properties.get(family));
             let known = known.ok_or(CreateFramesError::NoSuchFamily { family: queue.family })?;
             let family = families.iter().position(|family| family.index == queue.family);
             let family = family.unwrap_or_else(|| {
-                families.push(Family::new(queue.family, known));
+                families.push(QueueFamily::new(queue.family, known));
                 families.len() - 1
             });
             queues.push(QueueData {
@@ -155,7 +155,7 @@ impl Frames {
             }
         }
         let count = queues.len();
-        let core = Core::new(
+        let core = DeviceCore::new(
             api,
             info.instance.clone(),
             info.physical_device,

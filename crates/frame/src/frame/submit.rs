@@ -10,7 +10,9 @@ use sublet::device::DriverError;
 use sublet::retire::Ticket;
 
 use super::{Frames, SubmitError};
-use crate::device::{Core, Counts, Point, Pool, Retired, Submitter};
+use crate::device::{
+    CommandPool, DeviceCore, DeviceCounters, RetiredDeviceObject, SubmitSemaphore, Submitter,
+};
 use crate::list::CommandList;
 use crate::track::{BarrierBatch, Queue, Release, Submission, Wait};
 
@@ -32,8 +34,8 @@ impl SemaphorePoint {
         Self { semaphore, value: 0, stages }
     }
 
-    fn point(&self) -> Point {
-        Point { semaphore: self.semaphore, value: self.value, stages: self.stages }
+    fn point(&self) -> SubmitSemaphore {
+        SubmitSemaphore { semaphore: self.semaphore, value: self.value, stages: self.stages }
     }
 }
 
@@ -145,7 +147,7 @@ impl Frames {
         });
         match submitted {
             Ok(()) => {
-                Counts::add(&core.counts.submissions, 1);
+                DeviceCounters::add(&core.counts.submissions, 1);
                 for list in lists.iter_mut() {
                     list.submitted(ticket);
                 }
@@ -166,7 +168,7 @@ impl Frames {
 /// # Safety
 /// See [`Frames::submit_with`]; all lists are for this queue and outside of rendering.
 unsafe fn commit(
-    core: &Core,
+    core: &DeviceCore,
     submitter: &mut Submitter,
     queue: Queue,
     lists: &mut [CommandList],
@@ -195,7 +197,7 @@ unsafe fn commit(
             let released = Arc::new(Mutex::new(Vec::new()));
             lists.iter_mut().for_each(|list| list.move_kept(&mut released.lock()));
             for &ticket in &submitter.released {
-                core.retire(ticket, Retired::Released(Arc::clone(&released)));
+                core.retire(ticket, RetiredDeviceObject::Released(Arc::clone(&released)));
             }
             return SubmitError::HalfDone(error);
         }
@@ -209,7 +211,7 @@ unsafe fn commit(
 /// # Safety
 /// See [`commit`].
 unsafe fn hand_over(
-    core: &Core,
+    core: &DeviceCore,
     submitter: &mut Submitter,
     submission: &Submission,
     queue: Queue,
@@ -246,10 +248,10 @@ unsafe fn hand_over(
 /// # Safety
 /// See [`commit`].
 unsafe fn prepare(
-    core: &Core,
+    core: &DeviceCore,
     submission: &Submission,
     lists: &[CommandList],
-    pools: &mut VecDeque<Pool>,
+    pools: &mut VecDeque<CommandPool>,
 ) -> Result<(), DriverError> {
     for (at, list) in lists.iter().enumerate() {
         let Some(batch) = submission.preamble(at) else { continue };
@@ -259,7 +261,7 @@ unsafe fn prepare(
             None => {
                 // SAFETY: it is empty, and this thread owns the list's pool.
                 unsafe { record(core, list.preamble(), batch) }?;
-                Counts::add(&core.counts.preambles, 1);
+                DeviceCounters::add(&core.counts.preambles, 1);
             }
         }
     }
@@ -313,7 +315,7 @@ fn collect_barriers(
 /// # Safety
 /// The command buffers are executable and not pending. See [`Frames::submit_with`] for `info`.
 unsafe fn send(
-    core: &Core,
+    core: &DeviceCore,
     submitter: &mut Submitter,
     queue: Queue,
     serial: u64,
@@ -343,7 +345,7 @@ unsafe fn send(
     match sent {
         Ok(fence) => {
             for at in binary {
-                core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
+                core.retire(ticket, RetiredDeviceObject::Semaphore(submitter.waits[at].semaphore));
             }
             core.submission_state.lock().enter(queue.index(), serial, fence);
             // The ticket is open, or done after a device loss.
@@ -362,14 +364,14 @@ unsafe fn send(
 }
 
 /// Returns the signal of the queue's timeline semaphore; `None` without timeline semaphores.
-fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
+fn own_signal(core: &DeviceCore, queue: Queue, value: u64) -> Option<SubmitSemaphore> {
     let semaphore = core.queues[queue.index()].semaphore;
     let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
-    core.api.has_timeline().then_some(Point { semaphore, value, stages })
+    core.api.has_timeline().then_some(SubmitSemaphore { semaphore, value, stages })
 }
 
 /// Takes one of the [prepared](prepare) fences; null with timeline semaphores.
-fn fence_for(core: &Core) -> vk::Fence {
+fn fence_for(core: &DeviceCore) -> vk::Fence {
     if core.api.has_timeline() {
         return vk::Fence::null();
     }
@@ -379,13 +381,13 @@ fn fence_for(core: &Core) -> vk::Fence {
 }
 
 /// Adds the semaphores of other queues to the waits.
-fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<(), DriverError> {
+fn wait_for(core: &DeviceCore, submitter: &mut Submitter, waits: &[Wait]) -> Result<(), DriverError> {
     for wait in waits {
         let data = &core.queues[wait.queue.index()];
-        Counts::add(&core.counts.waits, 1);
+        DeviceCounters::add(&core.counts.waits, 1);
         if core.api.has_timeline() {
             let (semaphore, value) = (data.semaphore, wait.serial);
-            submitter.waits.push(Point { semaphore, value, stages: wait.stages });
+            submitter.waits.push(SubmitSemaphore { semaphore, value, stages: wait.stages });
             continue;
         }
         // Without timeline semaphores, the other queue signals a binary semaphore after all its submissions.
@@ -393,7 +395,7 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
         debug_assert!(semaphore.is_some(), "`prepare` creates one for each wait");
         let semaphore = semaphore.unwrap_or_default();
         let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
-        let signal = [Point { semaphore, value: 0, stages }];
+        let signal = [SubmitSemaphore { semaphore, value: 0, stages }];
         let (none, scratch) = (vk::Fence::null(), &mut submitter.scratch);
         // SAFETY: the queue is locked, and the semaphore is not signaled.
         let submitted = unsafe { core.api.submit(data.handle, &[], &[], &signal, none, scratch) };
@@ -401,7 +403,7 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
             core.submission_state.lock().recycle_semaphore(semaphore);
             return Err(core.record_error(error));
         }
-        submitter.waits.push(Point { semaphore, value: 0, stages: wait.stages });
+        submitter.waits.push(SubmitSemaphore { semaphore, value: 0, stages: wait.stages });
     }
     Ok(())
 }
@@ -410,7 +412,11 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
 ///
 /// # Safety
 /// The command buffer is empty, and this thread owns its pool.
-unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &BarrierBatch) -> Result<(), DriverError> {
+unsafe fn record(
+    core: &DeviceCore,
+    commands: vk::CommandBuffer,
+    batch: &BarrierBatch,
+) -> Result<(), DriverError> {
     // SAFETY: the caller's promise.
     unsafe { core.begin(commands) }?;
     // SAFETY: it is being recorded.
@@ -424,10 +430,10 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &BarrierBatch)
 /// # Safety
 /// See [`commit`]. The barriers are recorded in the preamble command buffer of `pool`, which this function owns.
 unsafe fn submit_release(
-    core: &Core,
+    core: &DeviceCore,
     submitter: &mut Submitter,
     release: &Release,
-    pool: Pool,
+    pool: CommandPool,
 ) -> Result<Ticket, DriverError> {
     let data = &core.queues[release.queue().index()];
     let ticket = core.clock.open(data.timeline);
@@ -437,8 +443,8 @@ unsafe fn submit_release(
     // SAFETY: the command buffer is recorded, and there are no semaphores of the program.
     let sent = unsafe { send(core, submitter, queue, serial, release.waits(), &info, ticket) };
     if sent.is_ok() {
-        core.retire(ticket, Retired::Pool(pool));
-        Counts::add(&core.counts.releases, 1);
+        core.retire(ticket, RetiredDeviceObject::Pool(pool));
+        DeviceCounters::add(&core.counts.releases, 1);
     } else {
         // It was opened above and not submitted.
         let _ = core.clock.discard(ticket);

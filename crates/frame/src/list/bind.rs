@@ -12,7 +12,7 @@ use sublet::descriptor::{
 };
 use sublet::upload::AllocatorRef;
 
-use super::bound::{BindingSlot, INDICES, Target, VERTICES};
+use super::bound::{BindingSlot, BindingTarget, INDICES, VERTICES};
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, PipelineLayout, buffers, part};
 use crate::device::binds_buffers;
@@ -167,7 +167,7 @@ impl CommandList {
             (false, false) => (Descriptor::StorageBuffer(described), storage(stages, access)),
             (false, true) => (Descriptor::StorageBufferDynamic(described), storage(stages, access)),
         };
-        let target = Target::Buffer(buffer.id(), range.start..end);
+        let target = BindingTarget::Buffer(buffer.id(), range.start..end);
         self.stage(point, (set, binding, element), descriptor, Some((target, usage)))?;
         if dynamic {
             let offset = u32::try_from(offset).unwrap_or(u32::MAX);
@@ -239,7 +239,7 @@ impl CommandList {
             DescriptorKind::InputAttachment => Descriptor::InputAttachment(described),
             _ => Descriptor::SampledImage(described),
         };
-        let target = Target::Image(image.id(), image.tracked(&info.part));
+        let target = BindingTarget::Image(image.id(), image.tracked(&info.part));
         self.stage(point, (set, binding, element), descriptor, Some((target, usage)))
     }
 
@@ -399,7 +399,7 @@ impl CommandList {
         let device = self.core.api.device();
         // SAFETY: the list is being recorded for a graphics queue, and keeps the buffer; usage and offset were checked.
         unsafe { device.cmd_bind_vertex_buffers(self.pool.main, binding, &[buffer.handle()], &[offset]) };
-        let target = Target::Buffer(buffer.id(), offset..buffer.size());
+        let target = BindingTarget::Buffer(buffer.id(), offset..buffer.size());
         self.context.points[0].set((VERTICES, binding, 0), Some((target, Use::VERTICES)));
         Ok(())
     }
@@ -420,7 +420,7 @@ impl CommandList {
         let device = self.core.api.device();
         // SAFETY: the list is being recorded for a graphics queue, and keeps the buffer; usage and offset were checked.
         unsafe { device.cmd_bind_index_buffer(self.pool.main, buffer.handle(), offset, kind) };
-        let target = Target::Buffer(buffer.id(), offset..buffer.size());
+        let target = BindingTarget::Buffer(buffer.id(), offset..buffer.size());
         self.context.points[0].set((INDICES, 0, 0), Some((target, Use::INDICES)));
         Ok(())
     }
@@ -443,7 +443,7 @@ impl CommandList {
         point: BindPoint,
         (set, binding, element): BindingSlot,
         descriptor: Descriptor,
-        usage: Option<(Target, Use)>,
+        usage: Option<(BindingTarget, Use)>,
     ) -> Result<(), ListError> {
         let binder = self.core.binder(&mut self.context.binder)?;
         binder.stage(point, set, binding, element, &[descriptor]).map_err(ListError::Stage)?;
@@ -475,11 +475,11 @@ impl CommandList {
                 self.rendering.as_ref().is_some_and(|rendering| rendering.attaches(*id, part))
             };
             let declared = match target {
-                Target::Buffer(id, range) => recorder.use_buffer(*id, range.clone(), *usage),
-                Target::Image(id, part) if attached(id, part) => {
+                BindingTarget::Buffer(id, range) => recorder.use_buffer(*id, range.clone(), *usage),
+                BindingTarget::Image(id, part) if attached(id, part) => {
                     Err(UseError::Twice { resource: ResourceId::from(*id) })
                 }
-                Target::Image(id, part) => recorder.use_image(*id, part, *usage),
+                BindingTarget::Image(id, part) => recorder.use_image(*id, part, *usage),
             };
             if let Err(error) = declared {
                 return Err(self.mark_broken(ListError::Use(error)));

@@ -15,13 +15,13 @@ pub(super) const INDICES: u32 = u32::MAX - 1;
 
 /// The resource range of a binding.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Target {
+pub(super) enum BindingTarget {
     Buffer(BufferId, Range<u64>),
     /// The part is clamped to the image, in tracked subresources.
     Image(ImageId, Subresources),
 }
 
-impl Target {
+impl BindingTarget {
     /// Returns the slot of the resource, which identifies it.
     fn resource(&self) -> u32 {
         match self {
@@ -40,9 +40,9 @@ impl Target {
 
 /// A bound descriptor, vertex buffer or index buffer.
 #[derive(Clone, Debug)]
-struct Bound {
+struct BoundBinding {
     slot: BindingSlot,
-    target: Target,
+    target: BindingTarget,
     usage: Use,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct BoundPoint {
     pub(super) pipeline: vk::Pipeline,
     pub(super) layout: Option<PipelineLayout>,
     /// Sorted by slot.
-    bound: Vec<Bound>,
+    bound: Vec<BoundBinding>,
     /// `bound`, with one use for each range that several bindings share.
-    merged: Vec<(Target, Use)>,
+    merged: Vec<(BindingTarget, Use)>,
     stale: bool,
     /// Kept to avoid allocations: `bound` by resource, and image parts that are not merged yet.
     order: Vec<usize>,
@@ -70,9 +70,9 @@ impl BoundPoint {
     }
 
     /// Replaces the use of a slot; `None` if no shader of this bind point uses it.
-    pub(super) fn set(&mut self, slot: BindingSlot, new: Option<(Target, Use)>) {
+    pub(super) fn set(&mut self, slot: BindingSlot, new: Option<(BindingTarget, Use)>) {
         let at = self.bound.binary_search_by_key(&slot, |bound| bound.slot);
-        let new = new.map(|(target, usage)| Bound { slot, target, usage });
+        let new = new.map(|(target, usage)| BoundBinding { slot, target, usage });
         match (at, new) {
             (Ok(at), Some(new)) => self.bound[at] = new,
             (Err(at), Some(new)) => self.bound.insert(at, new),
@@ -103,7 +103,7 @@ impl BoundPoint {
     ///
     /// # Complexity
     /// O(1) if nothing changed, else O(n log n), plus the square of the number of views of one image.
-    pub(super) fn uses(&mut self) -> &[(Target, Use)] {
+    pub(super) fn uses(&mut self) -> &[(BindingTarget, Use)] {
         if std::mem::take(&mut self.stale) {
             self.merge();
         }
@@ -119,37 +119,37 @@ impl BoundPoint {
         // Earlier elements belong to other resources.
         let (mut first, mut resource) = (0, None);
         for &at in order.iter() {
-            let Bound { target, usage, .. } = &bound[at];
+            let BoundBinding { target, usage, .. } = &bound[at];
             if resource.replace(target.resource()) != Some(target.resource()) {
                 first = merged.len();
             }
             match target {
-                Target::Buffer(_, range) => match merged[first..].last_mut() {
+                BindingTarget::Buffer(_, range) => match merged[first..].last_mut() {
                     // Buffers ignore the layout.
-                    Some((Target::Buffer(_, known), before)) if range.start < known.end => {
+                    Some((BindingTarget::Buffer(_, known), before)) if range.start < known.end => {
                         known.end = known.end.max(range.end);
                         *before = *before | *usage;
                     }
                     _ => merged.push((target.clone(), *usage)),
                 },
-                Target::Image(id, part) => {
+                BindingTarget::Image(id, part) => {
                     left.push((part.clone(), *usage));
                     while let Some((part, usage)) = left.pop() {
                         let known = merged[first..].iter().position(|(known, before)| {
-                            let Target::Image(_, known) = known else { return false };
+                            let BindingTarget::Image(_, known) = known else { return false };
                             before.layout == usage.layout && known.common(&part).is_some()
                         });
                         let Some(known) = known else {
-                            merged.push((Target::Image(*id, part), usage));
+                            merged.push((BindingTarget::Image(*id, part), usage));
                             continue;
                         };
                         let (known, before) = merged.swap_remove(first + known);
-                        let Target::Image(_, known) = known else { continue };
+                        let BindingTarget::Image(_, known) = known else { continue };
                         let Some(common) = known.common(&part) else { continue };
                         // Known parts do not overlap each other, so their rests need no check.
-                        known.without(&common, |rest| merged.push((Target::Image(*id, rest), before)));
+                        known.without(&common, |rest| merged.push((BindingTarget::Image(*id, rest), before)));
                         part.without(&common, |rest| left.push((rest, usage)));
-                        merged.push((Target::Image(*id, common), before | usage));
+                        merged.push((BindingTarget::Image(*id, common), before | usage));
                     }
                 }
             }
@@ -214,19 +214,20 @@ mod tests {
             let (a, b) = (random.u32(0..4), random.u32(0..4));
             let target = if random.bool() {
                 let start = random.u64(0..60);
-                Target::Buffer(buffer, start..random.u64(start + 1..=64))
+                BindingTarget::Buffer(buffer, start..random.u64(start + 1..=64))
             } else {
                 let part = Subresources::ALL.mips(a..random.u32(a + 1..=4));
                 let part = part.layers(b..random.u32(b + 1..=4)).aspects(aspects[random.usize(0..3)]);
-                Target::Image(image, part)
+                BindingTarget::Image(image, part)
             };
             let uses = [Use::storage_read(stages), Use::storage_write(stages), Use::uniform(stages)];
-            let usage = uses[random.usize(0..if matches!(target, Target::Buffer(..)) { 3 } else { 2 })];
+            let usage =
+                uses[random.usize(0..if matches!(target, BindingTarget::Buffer(..)) { 3 } else { 2 })];
             point.set(slot, (random.u32(0..4) > 0).then_some((target, usage)));
 
-            let cells = |target: &Target| -> Vec<(u32, u64)> {
-                let Target::Image(_, part) = target else {
-                    let Target::Buffer(_, range) = target else { unreachable!() };
+            let cells = |target: &BindingTarget| -> Vec<(u32, u64)> {
+                let BindingTarget::Image(_, part) = target else {
+                    let BindingTarget::Buffer(_, range) = target else { unreachable!() };
                     return range.clone().map(|byte| (0, byte)).collect();
                 };
                 let planes = aspects[..2].iter().filter(|plane| part.aspects.contains(**plane));

@@ -11,7 +11,7 @@ use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use super::error::{check_multiple, check_range};
 use super::read::{ReadBack, ReadState};
 use super::{CommandList, ListError};
-use crate::device::{Kept, ReadGuard};
+use crate::device::{KeptObject, ReadGuard};
 use crate::resource::Buffer;
 use crate::track::Use;
 
@@ -265,7 +265,7 @@ impl CommandList {
         self.declare(|recorder| recorder.use_buffer(to.id(), 0..u64::MAX, Use::HOST_READ))?;
         self.flush()?;
         let state = Arc::new(ReadState::default());
-        self.pool.kept.push(Kept::Read(ReadGuard { state: Arc::clone(&state), buffer: to.clone() }));
+        self.pool.kept.push(KeptObject::Read(ReadGuard { state: Arc::clone(&state), buffer: to.clone() }));
         self.has_reads = true;
         Ok(ReadBack::new(state, to))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use sublet::device::DriverError;
 
-use crate::device::Core;
+use crate::device::DeviceCore;
 
 /// Compiled from `downsample.wgsl`; `examples/shaders/tests/binaries.rs` checks that they match.
 const SHADER: &[u8] = include_bytes!("downsample.spv");
@@ -127,7 +127,7 @@ impl Downsampler {
 
 /// Descriptor sets for the mips of an image, destroyed when the list is done.
 pub(super) struct MipSets {
-    core: Arc<Core>,
+    core: Arc<DeviceCore>,
     pool: vk::DescriptorPool,
 }
 
@@ -137,7 +137,7 @@ impl MipSets {
     /// # Safety
     /// The pipeline was created, and the views outlive the sets.
     pub(super) unsafe fn new(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         pairs: &[[vk::ImageView; 2]],
     ) -> Result<(Self, Vec<vk::DescriptorSet>), DriverError> {
         let device = core.api.device();

@@ -12,7 +12,7 @@ use sublet::descriptor::{
 use sublet::device::DriverError;
 
 use super::ListError;
-use crate::device::{Core, LostDevice, Shared};
+use crate::device::{DeviceCore, LostDevice, Shared};
 
 /// A pipeline layout with its set layouts, which describe the kind and the stages of each binding.
 ///
@@ -31,7 +31,7 @@ impl PipelineLayout {
     /// # Safety
     /// See [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout).
     pub(crate) unsafe fn create(
-        core: &Core,
+        core: &DeviceCore,
         sets: &[vk::DescriptorSetLayoutCreateInfo<'_>],
         push_constants: &[vk::PushConstantRange],
     ) -> Result<Self, CreateLayoutError> {

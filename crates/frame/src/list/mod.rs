@@ -42,10 +42,10 @@ use ash::vk;
 use sublet::retire::Ticket;
 use sublet::upload::{Alignments, FlushError, Upload};
 
-use self::rendering::Rendering;
-use crate::device::{Core, Kept, ListContext, Pool};
+use self::rendering::ListRendering;
+use crate::device::{CommandPool, DeviceCore, KeptObject, ListContext};
 use crate::frame::SubmitError;
-use crate::resource::{Body, Buffer, Current, Image, Kind, c_name};
+use crate::resource::{Body, Buffer, CurrentBody, Image, ResourceClass, c_name};
 use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 
 /// A list of commands with automatic barriers and resource lifetimes.
@@ -71,11 +71,11 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// submitted.
 #[doc(alias = "CommandContext")]
 pub struct CommandList {
-    core: Arc<Core>,
+    core: Arc<DeviceCore>,
     queue: Queue,
     context: ListContext,
-    pool: Pool,
-    rendering: Option<Rendering>,
+    pool: CommandPool,
+    rendering: Option<ListRendering>,
     /// The first error that made the list incomplete.
     broken: Option<Box<ListError>>,
     has_reads: bool,
@@ -88,7 +88,7 @@ pub struct CommandList {
 
 #[expect(unsafe_code, reason = "calls Vulkan")]
 impl CommandList {
-    pub(crate) fn new(core: &Arc<Core>, queue: Queue, context: ListContext, pool: Pool) -> Self {
+    pub(crate) fn new(core: &Arc<DeviceCore>, queue: Queue, context: ListContext, pool: CommandPool) -> Self {
         Self {
             core: Arc::clone(core),
             queue,
@@ -118,7 +118,7 @@ impl CommandList {
     }
 
     /// Checks that the list can be submitted.
-    pub(crate) fn check(&self, core: &Arc<Core>, queue: Queue, list: usize) -> Result<(), SubmitError> {
+    pub(crate) fn check(&self, core: &Arc<DeviceCore>, queue: Queue, list: usize) -> Result<(), SubmitError> {
         if !Arc::ptr_eq(&self.core, core) || self.queue != queue {
             return Err(SubmitError::WrongQueue { list });
         }
@@ -143,7 +143,7 @@ impl CommandList {
         self.leave_kept();
         if self.has_reads {
             for kept in &self.pool.kept {
-                if let Kept::Read(guard) = kept {
+                if let KeptObject::Read(guard) = kept {
                     guard.state.submitted(ticket);
                 }
             }
@@ -336,7 +336,7 @@ impl CommandList {
     /// [`keep_image`](Self::keep_image).
     #[doc(alias = "TrackResource")]
     pub fn keep(&mut self, what: impl Send + 'static) {
-        self.pool.kept.push(Kept::Any(Box::new(what)));
+        self.pool.kept.push(KeptObject::Any(Box::new(what)));
     }
 
     /// Allocates upload memory until the device is done with the list. `align` returns the alignment.
@@ -360,7 +360,7 @@ impl CommandList {
     /// # Errors
     /// [`ListError::OtherFrames`].
     pub fn keep_buffer(&mut self, buffer: &Buffer) -> Result<(), ListError> {
-        self.keep_current(buffer.core(), buffer.current(), Kept::Buffer)
+        self.keep_current(buffer.core(), buffer.current(), KeptObject::Buffer)
     }
 
     /// Keeps an image and its views as [`keep_buffer`](Self::keep_buffer) does.
@@ -368,15 +368,15 @@ impl CommandList {
     /// # Errors
     /// [`ListError::OtherFrames`].
     pub fn keep_image(&mut self, image: &Image) -> Result<(), ListError> {
-        self.keep_current(image.core(), image.current(), Kept::Image)
+        self.keep_current(image.core(), image.current(), KeptObject::Image)
     }
 
     /// Keeps the current body of a resource, which cannot be replaced until the list is submitted.
-    fn keep_current<K: Kind>(
+    fn keep_current<K: ResourceClass>(
         &mut self,
-        core: &Arc<Core>,
-        current: &Current<K>,
-        kept: fn(Arc<Body<K>>) -> Kept,
+        core: &Arc<DeviceCore>,
+        current: &CurrentBody<K>,
+        kept: fn(Arc<Body<K>>) -> KeptObject,
     ) -> Result<(), ListError> {
         if !Arc::ptr_eq(core, &self.core) {
             return Err(ListError::OtherFrames);
@@ -389,7 +389,7 @@ impl CommandList {
     }
 
     #[inline(never)]
-    fn enter<K: Kind>(&mut self, current: &Current<K>, kept: fn(Arc<Body<K>>) -> Kept) {
+    fn enter<K: ResourceClass>(&mut self, current: &CurrentBody<K>, kept: fn(Arc<Body<K>>) -> KeptObject) {
         let Self { core, context, pool, .. } = self;
         // The resource may have moved since, and the list may keep the new body already.
         while !current.with(|body| {
@@ -407,9 +407,9 @@ impl CommandList {
     }
 
     /// Moves the kept resources into `keeps`, for releases that are already submitted. Read-backs stay.
-    pub(crate) fn move_kept(&mut self, keeps: &mut Vec<Kept>) {
+    pub(crate) fn move_kept(&mut self, keeps: &mut Vec<KeptObject>) {
         self.leave_kept();
-        let is_read = |kept: &Kept| matches!(kept, Kept::Read(_));
+        let is_read = |kept: &KeptObject| matches!(kept, KeptObject::Read(_));
         let (reads, used): (Vec<_>, Vec<_>) = self.pool.kept.drain(..).partition(is_read);
         self.pool.kept = reads;
         keeps.extend(used);
@@ -419,9 +419,9 @@ impl CommandList {
     fn leave_kept(&self) {
         for kept in &self.pool.kept {
             match kept {
-                Kept::Buffer(buffer) => buffer.leave(),
-                Kept::Image(image) => image.leave(),
-                Kept::Pass(..) | Kept::Uploads(_) | Kept::Read(_) | Kept::Any(_) => {}
+                KeptObject::Buffer(buffer) => buffer.leave(),
+                KeptObject::Image(image) => image.leave(),
+                KeptObject::Pass(..) | KeptObject::Uploads(_) | KeptObject::Read(_) | KeptObject::Any(_) => {}
             }
         }
     }
@@ -455,7 +455,7 @@ impl Drop for CommandList {
         }
         let (mut context, pool) = (std::mem::take(&mut self.context), std::mem::take(&mut self.pool));
         if let Some(ticket) = self.submitted {
-            self.core.retire(ticket, crate::device::Retired::Pool(pool));
+            self.core.retire(ticket, crate::device::RetiredDeviceObject::Pool(pool));
         } else {
             // Nothing of the list runs, so its bindings get a ticket that is done. If that fails, the next list flushes
             // them.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::CommandList;
-use crate::device::Kept;
-use crate::resource::{Body, Buffers, Facts, Images};
+use crate::device::KeptObject;
+use crate::resource::{Body, BufferClass, ImageClass, ImageFacts};
 use crate::track::{Subresources, Use, UseError};
 
 /// The copy of an image that moves.
 pub(crate) struct MovedImage<'a> {
-    pub(crate) from: &'a Arc<Body<Images>>,
-    pub(crate) to: &'a Arc<Body<Images>>,
+    pub(crate) from: &'a Arc<Body<ImageClass>>,
+    pub(crate) to: &'a Arc<Body<ImageClass>>,
     /// The parts with defined contents.
     pub(crate) parts: &'a [Subresources],
 }
@@ -22,11 +22,11 @@ impl CommandList {
     /// Declares the copy of a whole buffer. The barriers of all moves are recorded together.
     pub(crate) fn declare_moved_buffer(
         &mut self,
-        from: &Arc<Body<Buffers>>,
-        to: &Arc<Body<Buffers>>,
+        from: &Arc<Body<BufferClass>>,
+        to: &Arc<Body<BufferClass>>,
         size: u64,
     ) -> Result<(), UseError> {
-        self.pool.kept.push(Kept::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
+        self.pool.kept.push(KeptObject::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
         let recorder = &mut self.context.recorder;
         recorder.use_buffer(from.id, 0..size, Use::COPY_SOURCE)?;
         recorder.use_buffer(to.id, 0..size, Use::COPY_TARGET.discard())
@@ -35,7 +35,7 @@ impl CommandList {
     /// Declares the copy of the defined parts of an image.
     pub(crate) fn declare_moved_image(&mut self, moved: &MovedImage<'_>) -> Result<(), UseError> {
         let MovedImage { from, to, parts } = *moved;
-        self.pool.kept.push(Kept::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
+        self.pool.kept.push(KeptObject::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
         let recorder = &mut self.context.recorder;
         parts.iter().try_for_each(|part| {
             recorder.use_image(from.id, part, Use::COPY_SOURCE)?;
@@ -57,7 +57,7 @@ impl CommandList {
     ///
     /// # Safety
     /// The uses were declared and flushed. Both images were created from `facts`, and this queue can copy them.
-    pub(crate) unsafe fn copy_moved_image(&self, moved: &MovedImage<'_>, facts: &Facts) {
+    pub(crate) unsafe fn copy_moved_image(&self, moved: &MovedImage<'_>, facts: &ImageFacts) {
         let regions: Vec<_> = moved.parts.iter().flat_map(|part| regions(part, facts)).collect();
         if regions.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl CommandList {
 }
 
 /// Returns one region of whole subresources for each mip.
-fn regions<'a>(part: &'a Subresources, facts: &'a Facts) -> impl Iterator<Item = vk::ImageCopy> + 'a {
+fn regions<'a>(part: &'a Subresources, facts: &'a ImageFacts) -> impl Iterator<Item = vk::ImageCopy> + 'a {
     part.mips.clone().map(|mip| {
         let layers = vk::ImageSubresourceLayers {
             aspect_mask: part.aspects,

@@ -9,8 +9,8 @@ use sublet::device::DriverError;
 use super::error::check_range;
 use super::{ListError, RenderingInfo};
 use crate::device::{
-    Core, DEPTH_STENCIL, FramebufferInfo, Kept, MOST_COLORS, PassAttachment, PassInfo, RESOLVES, SLOTS,
-    Shared,
+    DEPTH_STENCIL, DeviceCore, FramebufferInfo, KeptObject, MOST_COLORS, PassAttachment, PassInfo, RESOLVES,
+    SLOTS, Shared,
 };
 use crate::track::Use;
 
@@ -53,7 +53,7 @@ impl<'a> RenderPassInfo<'a> {
     ///
     /// # Safety
     /// The device supports these attachments.
-    pub(crate) unsafe fn pass(&self, core: &Core) -> Result<vk::RenderPass, ListError> {
+    pub(crate) unsafe fn pass(&self, core: &DeviceCore) -> Result<vk::RenderPass, ListError> {
         if core.api.has_dynamic_rendering() {
             return Ok(vk::RenderPass::null());
         }
@@ -78,14 +78,14 @@ impl<'a> RenderPassInfo<'a> {
 }
 
 /// The objects that rendering begins with.
-type Made = (Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>);
+type PassObjects = (Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>);
 
-pub(super) struct Pass {
+pub(super) struct ListPass {
     info: PassInfo,
     framebuffer: FramebufferInfo,
     /// Indexed by slot.
     clears: [vk::ClearValue; SLOTS],
-    made: Option<Made>,
+    made: Option<PassObjects>,
 }
 
 /// Returns the operations that preserve an aspect that is not attached while the other aspect of its image is.
@@ -94,7 +94,7 @@ fn unattached_ops(store_op: vk::AttachmentStoreOp) -> (vk::AttachmentLoadOp, vk:
     (vk::AttachmentLoadOp::LOAD, if none { store_op } else { vk::AttachmentStoreOp::STORE })
 }
 
-impl Pass {
+impl ListPass {
     /// Describes `info`, with the views and layouts of the attachments.
     pub(super) fn new(
         info: &RenderingInfo<'_>,
@@ -171,7 +171,7 @@ impl Pass {
     ///
     /// # Safety
     /// The views live until the list is done, and the device supports rendering to them.
-    pub(super) unsafe fn make(&mut self, core: &Core) -> Result<(), DriverError> {
+    pub(super) unsafe fn make(&mut self, core: &DeviceCore) -> Result<(), DriverError> {
         let device = core.api.device();
         // SAFETY: the caller's own promise; frames and device outlive the lists.
         let pass = unsafe { core.render_passes.pass(device, &self.info, false) };
@@ -186,7 +186,7 @@ impl Pass {
     ///
     /// # Safety
     /// See [`make`](Self::make).
-    pub(super) unsafe fn recreate(&mut self, core: &Core) -> Result<(), DriverError> {
+    pub(super) unsafe fn recreate(&mut self, core: &DeviceCore) -> Result<(), DriverError> {
         for attachment in self.info.attachments.iter_mut().flatten() {
             attachment.load_op = vk::AttachmentLoadOp::LOAD;
             attachment.stencil_load_op = vk::AttachmentLoadOp::LOAD;
@@ -202,10 +202,10 @@ impl Pass {
     /// the area.
     pub(super) unsafe fn begin(
         &self,
-        core: &Core,
+        core: &DeviceCore,
         commands: vk::CommandBuffer,
         area: vk::Rect2D,
-    ) -> Option<Kept> {
+    ) -> Option<KeptObject> {
         let (pass, framebuffer) = self.made.as_ref()?;
         let (mut clears, mut count) = ([vk::ClearValue::default(); SLOTS], 0);
         for (clear, _) in self.clears.iter().zip(&self.info.attachments).filter(|(_, one)| one.is_some()) {
@@ -219,6 +219,6 @@ impl Pass {
             .clear_values(&clears[..count]);
         // SAFETY: the caller's promise; the framebuffer matches the pass.
         unsafe { core.api.begin_pass(commands, &info) };
-        Some(Kept::Pass(Arc::clone(pass), Arc::clone(framebuffer)))
+        Some(KeptObject::Pass(Arc::clone(pass), Arc::clone(framebuffer)))
     }
 }

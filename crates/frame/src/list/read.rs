@@ -16,7 +16,7 @@ use crate::device::LostDevice;
 use crate::resource::Buffer;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Phase {
+enum ReadPhase {
     #[default]
     Recorded,
     Submitted(Ticket),
@@ -27,20 +27,20 @@ enum Phase {
 
 /// The progress of a read-back.
 #[derive(Default)]
-pub(crate) struct ReadState(Mutex<(Phase, Option<Waker>)>);
+pub(crate) struct ReadState(Mutex<(ReadPhase, Option<Waker>)>);
 
 impl ReadState {
     pub(crate) fn submitted(&self, ticket: Ticket) {
-        self.0.lock().0 = Phase::Submitted(ticket);
+        self.0.lock().0 = ReadPhase::Submitted(ticket);
     }
 
     /// Completes the read-back when its list is done or dropped.
     pub(crate) fn complete(&self, lost: bool) {
         let mut state = self.0.lock();
         state.0 = match state.0 {
-            _ if lost => Phase::Lost,
-            Phase::Submitted(_) => Phase::Ready,
-            _ => Phase::Never,
+            _ if lost => ReadPhase::Lost,
+            ReadPhase::Submitted(_) => ReadPhase::Ready,
+            _ => ReadPhase::Never,
         };
         let waker = state.1.take();
         drop(state);
@@ -74,7 +74,7 @@ impl ReadBack {
     /// Returns true if the bytes are available.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.state.0.lock().0 == Phase::Ready
+        self.state.0.lock().0 == ReadPhase::Ready
     }
 
     /// Returns the ticket of the submission. `None` before the submission and once the read-back is ready or has
@@ -82,8 +82,8 @@ impl ReadBack {
     #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {
         match self.state.0.lock().0 {
-            Phase::Submitted(ticket) => Some(ticket),
-            Phase::Recorded | Phase::Ready | Phase::Never | Phase::Lost => None,
+            ReadPhase::Submitted(ticket) => Some(ticket),
+            ReadPhase::Recorded | ReadPhase::Ready | ReadPhase::Never | ReadPhase::Lost => None,
         }
     }
 
@@ -103,10 +103,10 @@ impl ReadBack {
     /// See [`ReadError`].
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
         match self.state.0.lock().0 {
-            Phase::Ready => {}
-            Phase::Never => return Err(ReadError::Never),
-            Phase::Lost => return Err(ReadError::Lost),
-            Phase::Recorded | Phase::Submitted(_) => return Err(ReadError::NotReady),
+            ReadPhase::Ready => {}
+            ReadPhase::Never => return Err(ReadError::Never),
+            ReadPhase::Lost => return Err(ReadError::Lost),
+            ReadPhase::Recorded | ReadPhase::Submitted(_) => return Err(ReadError::NotReady),
         }
         let allocation = self.buffer.allocation().ok_or(ReadError::Never)?;
         let core = self.buffer.core();
@@ -122,7 +122,7 @@ impl Future for ReadBack {
         // Wakers run code of the program, so clone and drop them without locks.
         let waker = context.waker().clone();
         let mut state = self.state.0.lock();
-        if matches!(state.0, Phase::Recorded | Phase::Submitted(_)) {
+        if matches!(state.0, ReadPhase::Recorded | ReadPhase::Submitted(_)) {
             let before = state.1.replace(waker);
             drop(state);
             drop(before);

@@ -6,14 +6,14 @@ use std::ops::Range;
 use ash::vk;
 
 use super::error::check_range;
-use super::pass::Pass;
+use super::pass::ListPass;
 use super::{Attachment, CommandList, ListError, RenderingInfo, part};
-use crate::device::{Core, Kept, MOST_COLORS};
+use crate::device::{DeviceCore, KeptObject, MOST_COLORS};
 use crate::resource::{Image, ViewInfo};
 use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+enum RenderingPhase {
     /// Not recorded yet.
     Pending,
     Active,
@@ -25,7 +25,7 @@ enum Phase {
 const MOST_ATTACHED: usize = 2 * (MOST_COLORS + 2);
 
 #[derive(Clone)]
-struct Attached {
+struct AttachedImage {
     image: ImageId,
     part: Subresources,
     /// `part` in tracked subresources.
@@ -33,7 +33,7 @@ struct Attached {
     usage: Use,
 }
 
-impl Attached {
+impl AttachedImage {
     fn new(image: &Image, part: Subresources, usage: Use) -> Self {
         Self { image: image.id(), tracked: image.tracked(&part), part, usage }
     }
@@ -59,8 +59,8 @@ fn is_whole(image: &Image, mip: u32, layers: &Range<u32>) -> bool {
 }
 
 /// The rendering of a list. It begins with the first draw, so that the barriers of that draw come before it.
-pub(super) struct Rendering {
-    phase: Phase,
+pub(super) struct ListRendering {
+    phase: RenderingPhase,
     area: vk::Rect2D,
     layers: u32,
     view_mask: u32,
@@ -69,17 +69,17 @@ pub(super) struct Rendering {
     depth: Option<vk::RenderingAttachmentInfo<'static>>,
     stencil: Option<vk::RenderingAttachmentInfo<'static>>,
     /// At most ten attachments, each with a resolve target.
-    attached: [Option<Attached>; MOST_ATTACHED],
+    attached: [Option<AttachedImage>; MOST_ATTACHED],
     can_suspend: bool,
     /// Set without dynamic rendering.
-    pass: Option<Pass>,
+    pass: Option<ListPass>,
 }
 
 fn range(start: u32, count: u32) -> Range<u32> {
     start..start.saturating_add(count)
 }
 
-impl Rendering {
+impl ListRendering {
     /// Returns true if shaders would read an image that is rendered to.
     pub(super) fn attaches(&self, image: ImageId, part: &Subresources) -> bool {
         self.attached.iter().flatten().any(|attached| {
@@ -93,10 +93,10 @@ impl Rendering {
     /// Rendering is in this command buffer, and only this thread records it.
     pub(super) unsafe fn suspend(
         &mut self,
-        core: &Core,
+        core: &DeviceCore,
         commands: vk::CommandBuffer,
     ) -> Result<(), ListError> {
-        if self.phase != Phase::Active {
+        if self.phase != RenderingPhase::Active {
             return Ok(());
         }
         if !self.can_suspend {
@@ -117,7 +117,7 @@ impl Rendering {
         for attached in self.attached.iter_mut().flatten() {
             attached.usage.discards = false;
         }
-        self.phase = Phase::Suspended;
+        self.phase = RenderingPhase::Suspended;
         Ok(())
     }
 
@@ -125,8 +125,8 @@ impl Rendering {
     ///
     /// # Safety
     /// Only this thread records the command buffer, outside of rendering, and the attachments are in their layouts.
-    unsafe fn begin(&mut self, core: &Core, commands: vk::CommandBuffer) -> Option<Kept> {
-        self.phase = Phase::Active;
+    unsafe fn begin(&mut self, core: &DeviceCore, commands: vk::CommandBuffer) -> Option<KeptObject> {
+        self.phase = RenderingPhase::Active;
         if let Some(pass) = &self.pass {
             // SAFETY: the caller's promise; the caller of `begin_rendering` guarantees the area.
             return unsafe { pass.begin(core, commands, self.area) };
@@ -173,8 +173,8 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         let count = u64::try_from(info.colors.len()).unwrap_or(u64::MAX);
         check_range("colors", 0, count.max(1), MOST_COLORS.try_into().unwrap_or(0))?;
-        let mut rendering = Rendering {
-            phase: Phase::Pending,
+        let mut rendering = ListRendering {
+            phase: RenderingPhase::Pending,
             area: info.area,
             layers: info.layers,
             view_mask: info.view_mask,
@@ -205,8 +205,8 @@ impl CommandList {
             rendering.stencil = Some(made?);
         }
         if in_passes {
-            let Rendering { colors, depth, stencil, .. } = &rendering;
-            let mut pass = Pass::new(info, colors, depth.as_ref(), stencil.as_ref());
+            let ListRendering { colors, depth, stencil, .. } = &rendering;
+            let mut pass = ListPass::new(info, colors, depth.as_ref(), stencil.as_ref());
             // SAFETY: the list keeps the views; the caller guarantees that the device supports rendering to them.
             unsafe { pass.make(&self.core) }.map_err(|error| self.core.or_lost(ListError::Driver(error)))?;
             rendering.pass = Some(pass);
@@ -233,11 +233,11 @@ impl CommandList {
 
     /// Begins pending or suspended rendering, if the list has any.
     pub(super) fn resume_rendering(&mut self) {
-        if self.rendering.as_ref().is_none_or(|rendering| rendering.phase == Phase::Active) {
+        if self.rendering.as_ref().is_none_or(|rendering| rendering.phase == RenderingPhase::Active) {
             return;
         }
         let Some(mut rendering) = self.rendering.take() else { return };
-        if rendering.phase == Phase::Suspended {
+        if rendering.phase == RenderingPhase::Suspended {
             // Stored attachments are loaded again. A failed use marks the list as incomplete.
             let _ = self.declare_attached(&rendering).and_then(|()| self.flush());
         }
@@ -249,7 +249,7 @@ impl CommandList {
     }
 
     /// Declares the attachments: one use for depth and stencil of one image, and for slices of one mip.
-    fn declare_attached(&mut self, rendering: &Rendering) -> Result<(), ListError> {
+    fn declare_attached(&mut self, rendering: &ListRendering) -> Result<(), ListError> {
         let attached = &rendering.attached;
         self.declare(|recorder| {
             for (at, one) in attached.iter().enumerate() {
@@ -276,7 +276,7 @@ impl CommandList {
     /// See [`begin_rendering`](Self::begin_rendering).
     unsafe fn attach(
         &mut self,
-        rendering: &mut Rendering,
+        rendering: &mut ListRendering,
         info: &RenderingInfo<'_>,
         attachment: &Attachment<'_>,
         aspect: vk::ImageAspectFlags,
@@ -317,7 +317,7 @@ impl CommandList {
             usage.stages |= Use::COLOR_ATTACHMENT.stages;
             usage.access |= vk::AccessFlags2::COLOR_ATTACHMENT_READ;
         }
-        rendering.attached[at] = Some(Attached::new(image, part, usage));
+        rendering.attached[at] = Some(AttachedImage::new(image, part, usage));
         rendering.can_suspend &= store_op == vk::AttachmentStoreOp::STORE && resolve.is_none();
         let mut made = vk::RenderingAttachmentInfo::default()
             .image_view(view)
@@ -340,7 +340,7 @@ impl CommandList {
             let part = Subresources::ALL.mips(target.mip..target.mip + 1).layers(layers).aspects(aspect);
             let discards = full && whole;
             let usage = Use { layout, discards, ..Use::COLOR_ATTACHMENT };
-            rendering.attached[at + 1] = Some(Attached::new(target.image, part, usage));
+            rendering.attached[at + 1] = Some(AttachedImage::new(target.image, part, usage));
         }
         Ok(made)
     }

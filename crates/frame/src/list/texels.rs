@@ -7,7 +7,7 @@ use ash::vk;
 use sublet::descriptor::{BindPoint, Descriptor, DescriptorKind, TexelBufferDescriptor};
 
 use super::bind::storage;
-use super::bound::Target;
+use super::bound::BindingTarget;
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, StorageAccess, buffers};
 use crate::device::binds_buffers;
@@ -87,7 +87,7 @@ impl CommandList {
             let layout = vk::ImageLayout::UNDEFINED;
             (Descriptor::UniformTexelBuffer(described), Use { layout, ..Use::sampled(stages) })
         };
-        let target = Target::Buffer(buffer.id(), range.start..end);
+        let target = BindingTarget::Buffer(buffer.id(), range.start..end);
         self.stage(point, (set, binding, element), descriptor, Some((target, usage)))
     }
 }

@@ -12,12 +12,12 @@ use sublet::Allocation;
 use sublet::device::DriverError;
 
 use super::ViewInfo;
-use super::memory::{Memory, MovableMemory};
-use crate::device::Core;
+use super::memory::{MovableMemory, ResourceMemory};
+use crate::device::DeviceCore;
 use crate::track::{BufferId, ImageId, MemoryRange, ResourceId};
 
 /// Buffers or images.
-pub(crate) trait Kind: 'static {
+pub(crate) trait ResourceClass: 'static {
     type Handle: Copy + fmt::Debug + vk::Handle + Send + Sync;
     type Id: Copy + Into<ResourceId> + Send + Sync;
 
@@ -26,10 +26,10 @@ pub(crate) trait Kind: 'static {
     unsafe fn destroy(device: &ash::Device, handle: Self::Handle);
 }
 
-pub(crate) enum Buffers {}
-pub(crate) enum Images {}
+pub(crate) enum BufferClass {}
+pub(crate) enum ImageClass {}
 
-impl Kind for Buffers {
+impl ResourceClass for BufferClass {
     type Handle = vk::Buffer;
     type Id = BufferId;
 
@@ -39,7 +39,7 @@ impl Kind for Buffers {
     }
 }
 
-impl Kind for Images {
+impl ResourceClass for ImageClass {
     type Handle = vk::Image;
     type Id = ImageId;
 
@@ -70,14 +70,14 @@ pub(crate) fn c_name(name: &str) -> CString {
 
 /// The debug name of a resource. Moves keep it.
 #[derive(Default)]
-pub(crate) struct Name(Mutex<Option<CString>>);
+pub(crate) struct DebugName(Mutex<Option<CString>>);
 
-impl Name {
+impl DebugName {
     /// Sets the name of the current object and of its replacements.
-    pub(crate) fn set<K: Kind>(
+    pub(crate) fn set<K: ResourceClass>(
         &self,
-        core: &Core,
-        current: &Current<K>,
+        core: &DeviceCore,
+        current: &CurrentBody<K>,
         name: &str,
     ) -> Result<(), DriverError> {
         // Prevents a move during the call.
@@ -92,7 +92,7 @@ impl Name {
     }
 
     /// Names a replacement. On an error of the driver, tools show no name.
-    pub(crate) fn pass_on<H: vk::Handle>(&self, core: &Core, handle: H) {
+    pub(crate) fn pass_on<H: vk::Handle>(&self, core: &DeviceCore, handle: H) {
         if let Some(name) = &*self.0.lock() {
             // SAFETY: the object was just created and is not shared yet.
             let _ = unsafe { core.api.set_name(handle, name) };
@@ -105,19 +105,21 @@ impl Name {
 }
 
 /// A buffer or image object with its tracked state. Lists keep it until the device is done with it.
-pub(crate) struct Body<K: Kind> {
-    core: Arc<Core>,
+pub(crate) struct Body<K: ResourceClass> {
+    core: Arc<DeviceCore>,
     pub(crate) handle: K::Handle,
     pub(crate) id: K::Id,
-    memory: Memory,
+    memory: ResourceMemory,
     /// Number of open lists that use it, or [`CLOSED`].
     lists: AtomicU32,
     pub(crate) views: Mutex<Views>,
 }
 
-impl<K: Kind> Body<K> {
-    pub(crate) fn new(core: &Arc<Core>, handle: K::Handle, id: K::Id, memory: Memory) -> Self {
-        if let Some(unwritten) = core.info.unwritten.as_ref().filter(|_| matches!(memory, Memory::Foreign)) {
+impl<K: ResourceClass> Body<K> {
+    pub(crate) fn new(core: &Arc<DeviceCore>, handle: K::Handle, id: K::Id, memory: ResourceMemory) -> Self {
+        if let Some(unwritten) =
+            core.info.unwritten.as_ref().filter(|_| matches!(memory, ResourceMemory::Foreign))
+        {
             unwritten.mark(id.into());
         }
         let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::default());
@@ -127,7 +129,7 @@ impl<K: Kind> Body<K> {
     /// Returns its memory, if it is neither shared nor movable.
     pub(crate) fn own_allocation(&self) -> Option<&Allocation> {
         match &self.memory {
-            Memory::Own(allocation) => allocation.as_ref(),
+            ResourceMemory::Own(allocation) => allocation.as_ref(),
             _ => None,
         }
     }
@@ -159,7 +161,7 @@ impl<K: Kind> Body<K> {
     }
 }
 
-impl<K: Kind> Drop for Body<K> {
+impl<K: ResourceClass> Drop for Body<K> {
     fn drop(&mut self) {
         // It was added in the constructor, and only this destructor removes it.
         let _ = self.core.global.lock().remove(self.id);
@@ -179,7 +181,7 @@ impl<K: Kind> Drop for Body<K> {
             // SAFETY: lists in flight would keep the body, so the device is done with its views.
             unsafe { device.destroy_image_view(view, None) };
         }
-        if !matches!(self.memory, Memory::Foreign) {
+        if !matches!(self.memory, ResourceMemory::Foreign) {
             // SAFETY: as above; the body owns the handle.
             unsafe { K::destroy(device, self.handle) };
         }
@@ -188,7 +190,7 @@ impl<K: Kind> Drop for Body<K> {
 }
 
 /// The current body of a resource.
-pub(crate) enum Current<K: Kind> {
+pub(crate) enum CurrentBody<K: ResourceClass> {
     /// Never replaced.
     Fixed(Arc<Body<K>>),
     /// Replaced by moves.
@@ -202,10 +204,10 @@ pub(crate) enum Current<K: Kind> {
     },
 }
 
-impl<K: Kind> Current<K> {
+impl<K: ResourceClass> CurrentBody<K> {
     pub(crate) fn new(body: Body<K>) -> Self {
         let memory = match &body.memory {
-            Memory::Movable(memory) => Some(Arc::clone(memory)),
+            ResourceMemory::Movable(memory) => Some(Arc::clone(memory)),
             _ => None,
         };
         let body = Arc::new(body);
@@ -243,7 +245,7 @@ impl<K: Kind> Current<K> {
         }
     }
 
-    pub(crate) fn pin(&self, core: &Core, pin: bool) {
+    pub(crate) fn pin(&self, core: &DeviceCore, pin: bool) {
         if let Self::Movable { pinned, .. } = self {
             pinned.store(pin, Ordering::Relaxed);
             // A running move finishes first.

@@ -9,10 +9,10 @@ use ash::vk;
 use sublet::device::DriverError;
 use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateError, MemoryUsage, Move};
 
-use super::body::{Body, Buffers, Current, Name};
-use super::memory::{Memory, Movable};
+use super::body::{Body, BufferClass, CurrentBody, DebugName};
+use super::memory::{Movable, ResourceMemory};
 use super::{CreateResourceError, SharedMemory, ViewError};
-use crate::device::Core;
+use crate::device::DeviceCore;
 use crate::track::{BufferId, BufferInfo, MemoryRange};
 
 /// Returns true if the allocation permits moves: it has no host access, is in a default block of its memory type, and
@@ -100,10 +100,10 @@ pub(super) unsafe fn families(mode: vk::SharingMode, first: *const u32, count: u
 }
 
 pub(crate) struct BufferInner {
-    core: Arc<Core>,
+    core: Arc<DeviceCore>,
     facts: BufferFacts,
-    current: Current<Buffers>,
-    name: Name,
+    current: CurrentBody<BufferClass>,
+    name: DebugName,
 }
 
 /// A buffer that may have been destroyed.
@@ -141,7 +141,7 @@ impl Buffer {
     /// `info` is valid for the device.
     #[track_caller]
     pub(crate) unsafe fn create(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         info: &vk::BufferCreateInfo<'_>,
         allocation: &AllocationCreateInfo<'_>,
     ) -> Result<Self, CreateError> {
@@ -150,7 +150,7 @@ impl Buffer {
         // SAFETY: as above.
         let facts = unsafe { BufferFacts::of(info) };
         let movable = facts.may_move(info) && may_move(allocation, &made);
-        let buffer = Self::register(core, handle, facts, Memory::own(made, movable));
+        let buffer = Self::register(core, handle, facts, ResourceMemory::own(made, movable));
         if let Some(unwritten) = core.info.unwritten.as_ref().filter(|_| is_mapped(allocation)) {
             // Host writes are not tracked.
             unwritten.mark(buffer.id().into());
@@ -161,7 +161,7 @@ impl Buffer {
     /// # Safety
     /// `info` is valid for the device, and the memory is not dedicated to another resource.
     pub(crate) unsafe fn create_in(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         memory: &SharedMemory,
         offset: u64,
         info: &vk::BufferCreateInfo<'_>,
@@ -177,7 +177,7 @@ impl Buffer {
         let range = MemoryRange { memory: allocation.memory(), offset: allocation.offset() + offset, size };
         // SAFETY: the caller's promise.
         let facts = unsafe { BufferFacts::of(info) };
-        Ok(Self::register(core, handle, facts, Memory::Shared { memory: memory.clone(), range }))
+        Ok(Self::register(core, handle, facts, ResourceMemory::Shared { memory: memory.clone(), range }))
     }
 
     /// Wraps a buffer without ownership.
@@ -185,26 +185,40 @@ impl Buffer {
     /// # Safety
     /// It was created from `info`, which is valid, and outlives all clones.
     pub(crate) unsafe fn import(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         handle: vk::Buffer,
         info: &vk::BufferCreateInfo<'_>,
     ) -> Self {
         // SAFETY: the caller's promise.
         let facts = unsafe { BufferFacts::of(info) };
-        Self::register(core, handle, facts, Memory::Foreign)
+        Self::register(core, handle, facts, ResourceMemory::Foreign)
     }
 
-    fn register(core: &Arc<Core>, handle: vk::Buffer, facts: BufferFacts, memory: Memory) -> Self {
-        let current = Current::new(Self::body(core, handle, &facts, memory));
-        let buffer =
-            Self(Arc::new(BufferInner { core: Arc::clone(core), facts, current, name: Name::default() }));
+    fn register(
+        core: &Arc<DeviceCore>,
+        handle: vk::Buffer,
+        facts: BufferFacts,
+        memory: ResourceMemory,
+    ) -> Self {
+        let current = CurrentBody::new(Self::body(core, handle, &facts, memory));
+        let buffer = Self(Arc::new(BufferInner {
+            core: Arc::clone(core),
+            facts,
+            current,
+            name: DebugName::default(),
+        }));
         if let Some(id) = buffer.0.current.movable_memory().and_then(|memory| memory.id()) {
             core.movables.insert(id, Movable::Buffer(WeakBuffer(Arc::downgrade(&buffer.0))));
         }
         buffer
     }
 
-    fn body(core: &Arc<Core>, handle: vk::Buffer, facts: &BufferFacts, memory: Memory) -> Body<Buffers> {
+    fn body(
+        core: &Arc<DeviceCore>,
+        handle: vk::Buffer,
+        facts: &BufferFacts,
+        memory: ResourceMemory,
+    ) -> Body<BufferClass> {
         let (concurrent, memory_range) = (facts.is_concurrent(), memory.shared_range());
         let known = BufferInfo { concurrent, memory_range, ..BufferInfo::new(handle, facts.size) };
         let id = core.global.lock().add_buffer(&known);
@@ -316,7 +330,7 @@ impl Buffer {
 
     /// Creates an equal body at the destination of a move. If it is dropped before the old body, the move is rolled
     /// back; if the old body is dropped first, the move is completed. Returns `None` if the buffer is not movable.
-    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Buffers>>, CreateError> {
+    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<BufferClass>>, CreateError> {
         let Self(inner) = self;
         let Some(memory) = inner.current.movable_memory() else { return Ok(None) };
         // SAFETY: the buffer was created from this info. `MovableMemory` ensures that the new buffer is destroyed
@@ -324,14 +338,14 @@ impl Buffer {
         let handle = unsafe { moved.create_buffer(&inner.facts.create_info()) }?;
         inner.name.pass_on(&inner.core, handle);
         memory.begin_move(moved, vk::Handle::as_raw(handle));
-        Ok(Some(Self::body(&inner.core, handle, &inner.facts, Memory::Movable(Arc::clone(memory)))))
+        Ok(Some(Self::body(&inner.core, handle, &inner.facts, ResourceMemory::Movable(Arc::clone(memory)))))
     }
 
-    pub(crate) fn current(&self) -> &Current<Buffers> {
+    pub(crate) fn current(&self) -> &CurrentBody<BufferClass> {
         &self.0.current
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<DeviceCore> {
         &self.0.core
     }
 }

@@ -8,12 +8,12 @@ use ash::vk;
 use sublet::device::DriverError;
 use sublet::{Allocation, AllocationCreateInfo, CreateError, Move};
 
-use super::body::{Body, Current, Images, Name};
+use super::body::{Body, CurrentBody, DebugName, ImageClass};
 use super::buffer::{families, may_move};
 use super::format::{is_converted, planes};
-use super::memory::{Memory, Movable};
+use super::memory::{Movable, ResourceMemory};
 use super::{CreateResourceError, SharedMemory, ViewError, format_aspects, format_layout};
-use crate::device::Core;
+use crate::device::DeviceCore;
 use crate::track::{ImageId, ImageInfo, MemoryRange, Subresources};
 
 /// Usages that permit views.
@@ -41,12 +41,12 @@ pub struct ViewInfo {
 }
 
 pub(crate) struct ImageInner {
-    core: Arc<Core>,
-    facts: Facts,
+    core: Arc<DeviceCore>,
+    facts: ImageFacts,
     /// The families that share it; empty with exclusive sharing mode.
     families: Box<[u32]>,
-    current: Current<Images>,
-    name: Name,
+    current: CurrentBody<ImageClass>,
+    name: DebugName,
 }
 
 /// An image that may have been destroyed.
@@ -59,7 +59,7 @@ impl WeakImage {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ImageFacts {
     pub(crate) flags: vk::ImageCreateFlags,
     pub(crate) image_type: vk::ImageType,
     pub(crate) format: vk::Format,
@@ -74,7 +74,7 @@ pub(crate) struct Facts {
     initial_layout: vk::ImageLayout,
 }
 
-impl Facts {
+impl ImageFacts {
     fn of(info: &vk::ImageCreateInfo<'_>) -> Self {
         Self {
             flags: info.flags,
@@ -196,21 +196,21 @@ impl Image {
     /// `info` is valid for the device.
     #[track_caller]
     pub(crate) unsafe fn create(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         info: &vk::ImageCreateInfo<'_>,
         allocation: &AllocationCreateInfo<'_>,
     ) -> Result<Self, CreateError> {
         // SAFETY: the caller's promise.
         let (handle, made) = unsafe { core.allocator.create_image(info, allocation) }?;
-        let movable = Facts::of(info).may_move(info) && may_move(allocation, &made);
+        let movable = ImageFacts::of(info).may_move(info) && may_move(allocation, &made);
         // SAFETY: as above.
-        Ok(unsafe { Self::register(core, handle, info, Memory::own(made, movable)) })
+        Ok(unsafe { Self::register(core, handle, info, ResourceMemory::own(made, movable)) })
     }
 
     /// # Safety
     /// `info` is valid for the device, and the memory is not dedicated to another resource.
     pub(crate) unsafe fn create_in(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         memory: &SharedMemory,
         offset: u64,
         info: &vk::ImageCreateInfo<'_>,
@@ -225,37 +225,43 @@ impl Image {
         let size = unsafe { core.api.device().get_image_memory_requirements(handle) }.size;
         let range = MemoryRange { memory: allocation.memory(), offset: allocation.offset() + offset, size };
         // SAFETY: the caller's promise.
-        Ok(unsafe { Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), range }) })
+        Ok(unsafe {
+            Self::register(core, handle, info, ResourceMemory::Shared { memory: memory.clone(), range })
+        })
     }
 
     /// Wraps an image without ownership.
     ///
     /// # Safety
     /// It was created from `info`, which is valid, and outlives all clones.
-    pub(crate) unsafe fn import(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Self {
+    pub(crate) unsafe fn import(
+        core: &Arc<DeviceCore>,
+        handle: vk::Image,
+        info: &vk::ImageCreateInfo<'_>,
+    ) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Self::register(core, handle, info, Memory::Foreign) }
+        unsafe { Self::register(core, handle, info, ResourceMemory::Foreign) }
     }
 
     /// # Safety
     /// `info` is valid.
     unsafe fn register(
-        core: &Arc<Core>,
+        core: &Arc<DeviceCore>,
         handle: vk::Image,
         info: &vk::ImageCreateInfo<'_>,
-        memory: Memory,
+        memory: ResourceMemory,
     ) -> Self {
-        let facts = Facts::of(info);
+        let facts = ImageFacts::of(info);
         let (mode, first) = (info.sharing_mode, info.p_queue_family_indices);
         // SAFETY: the caller's promise.
         let families = unsafe { families(mode, first, info.queue_family_index_count) };
-        let current = Current::new(Self::body(core, handle, &facts, memory));
+        let current = CurrentBody::new(Self::body(core, handle, &facts, memory));
         let image = Self(Arc::new(ImageInner {
             core: Arc::clone(core),
             facts,
             families,
             current,
-            name: Name::default(),
+            name: DebugName::default(),
         }));
         if let Some(id) = image.0.current.movable_memory().and_then(|memory| memory.id()) {
             core.movables.insert(id, Movable::Image(WeakImage(Arc::downgrade(&image.0))));
@@ -263,7 +269,12 @@ impl Image {
         image
     }
 
-    fn body(core: &Arc<Core>, handle: vk::Image, facts: &Facts, memory: Memory) -> Body<Images> {
+    fn body(
+        core: &Arc<DeviceCore>,
+        handle: vk::Image,
+        facts: &ImageFacts,
+        memory: ResourceMemory,
+    ) -> Body<ImageClass> {
         let known = ImageInfo {
             aspects: facts.aspects,
             mips: facts.mips,
@@ -357,7 +368,7 @@ impl Image {
     }
 
     pub(crate) fn whole(&self) -> Result<ViewInfo, ViewError> {
-        let Facts { format, usage, .. } = self.0.facts;
+        let ImageFacts { format, usage, .. } = self.0.facts;
         if usage.contains(vk::ImageUsageFlags::SAMPLED) && is_converted(format) {
             return Err(ViewError::Conversion { format });
         }
@@ -388,10 +399,10 @@ impl Image {
     /// See [`view_with`](Self::view_with). The body belongs to this image.
     pub(crate) unsafe fn view_of(
         &self,
-        body: &Body<Images>,
+        body: &Body<ImageClass>,
         info: &ViewInfo,
     ) -> Result<Option<vk::ImageView>, ViewError> {
-        let Facts { usage, mips, .. } = self.0.facts;
+        let ImageFacts { usage, mips, .. } = self.0.facts;
         let (asked, has) = (&info.part, self.0.facts.all_aspects());
         let layers = self.0.facts.layers_of(info.view_type, asked.mips.start);
         for (what, range, size) in [("mips", &asked.mips, mips), ("layers", &asked.layers, layers)] {
@@ -463,7 +474,7 @@ impl Image {
     }
 
     /// Creates an equal body at the destination of a move; see `Buffer::begin_move`.
-    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Images>>, CreateError> {
+    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<ImageClass>>, CreateError> {
         let ImageInner { core, facts, families, current, name } = &*self.0;
         let Some(memory) = current.movable_memory() else { return Ok(None) };
         let info = vk::ImageCreateInfo::default()
@@ -484,23 +495,23 @@ impl Image {
         let handle = unsafe { moved.create_image(&info) }?;
         name.pass_on(core, handle);
         memory.begin_move(moved, vk::Handle::as_raw(handle));
-        Ok(Some(Self::body(core, handle, facts, Memory::Movable(Arc::clone(memory)))))
+        Ok(Some(Self::body(core, handle, facts, ResourceMemory::Movable(Arc::clone(memory)))))
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &ImageFacts {
         &self.0.facts
     }
 
-    /// See [`Facts::tracked`].
+    /// See [`ImageFacts::tracked`].
     pub(crate) fn tracked(&self, part: &Subresources) -> Subresources {
         self.0.facts.tracked(part)
     }
 
-    pub(crate) fn current(&self) -> &Current<Images> {
+    pub(crate) fn current(&self) -> &CurrentBody<ImageClass> {
         &self.0.current
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<DeviceCore> {
         &self.0.core
     }
 }
@@ -516,7 +527,7 @@ impl Eq for Image {}
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts { format, extent, mips, layers, .. } = &self.0.facts;
+        let ImageFacts { format, extent, mips, layers, .. } = &self.0.facts;
         f.debug_struct("Image")
             .field("handle", &self.handle())
             .field("format", format)

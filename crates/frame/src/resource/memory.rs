@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use sublet::{Allocation, AllocationId, Move};
 
 use super::{Buffer, Image, WeakBuffer, WeakImage};
-use crate::device::Core;
+use crate::device::DeviceCore;
 use crate::track::MemoryRange;
 
-struct Inner {
-    core: Arc<Core>,
+struct SharedMemoryInner {
+    core: Arc<DeviceCore>,
     allocation: Option<Allocation>,
 }
 
@@ -24,11 +24,11 @@ struct Inner {
 /// Cheap to clone. The memory is freed when the last clone and the last resource in it are dropped, and no list in
 /// flight uses such a resource.
 #[derive(Clone)]
-pub struct SharedMemory(Arc<Inner>);
+pub struct SharedMemory(Arc<SharedMemoryInner>);
 
 impl SharedMemory {
-    pub(crate) fn new(core: Arc<Core>, allocation: Allocation) -> Self {
-        Self(Arc::new(Inner { core, allocation: Some(allocation) }))
+    pub(crate) fn new(core: Arc<DeviceCore>, allocation: Allocation) -> Self {
+        Self(Arc::new(SharedMemoryInner { core, allocation: Some(allocation) }))
     }
 
     /// Returns the allocation.
@@ -39,12 +39,12 @@ impl SharedMemory {
         self.0.allocation.as_ref().expect("the allocation exists until the last clone is dropped")
     }
 
-    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
+    pub(crate) fn belongs_to(&self, core: &Arc<DeviceCore>) -> bool {
         Arc::ptr_eq(&self.0.core, core)
     }
 }
 
-impl Drop for Inner {
+impl Drop for SharedMemoryInner {
     fn drop(&mut self) {
         free(&self.core, self.allocation.take());
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for SharedMemory {
 }
 
 /// The memory of a resource.
-pub(crate) enum Memory {
+pub(crate) enum ResourceMemory {
     /// Exclusive and never moved; `None` after it was freed.
     Own(Option<Allocation>),
     /// Exclusive and movable.
@@ -70,7 +70,7 @@ pub(crate) enum Memory {
     Foreign,
 }
 
-impl Memory {
+impl ResourceMemory {
     pub(crate) fn own(allocation: Allocation, movable: bool) -> Self {
         match movable {
             true => Self::Movable(Arc::new(MovableMemory::new(allocation))),
@@ -106,7 +106,7 @@ impl Memory {
     }
 
     /// Releases the memory after the object with this handle was destroyed.
-    pub(crate) fn release(&mut self, core: &Core, handle: u64) {
+    pub(crate) fn release(&mut self, core: &DeviceCore, handle: u64) {
         match self {
             Self::Own(allocation) => free(core, allocation.take()),
             Self::Movable(memory) => memory.release(core, handle),
@@ -120,7 +120,7 @@ fn range_of(allocation: &Allocation) -> MemoryRange {
     MemoryRange { memory: allocation.memory(), offset: allocation.offset(), size: allocation.size() }
 }
 
-fn free(core: &Core, allocation: Option<Allocation>) {
+fn free(core: &DeviceCore, allocation: Option<Allocation>) {
     let Some(allocation) = allocation else { return };
     // SAFETY: its resource is destroyed. Lists in flight would have kept the resource.
     if let Err(error) = unsafe { core.allocator.free_memory(allocation) } {
@@ -162,7 +162,7 @@ impl MovableMemory {
     }
 
     /// Releases the memory of one of the bodies.
-    fn release(&self, core: &Core, handle: u64) {
+    fn release(&self, core: &DeviceCore, handle: u64) {
         let mut state = self.0.lock();
         let MovableState { allocation, moving } = &mut *state;
         match (moving.take(), allocation) {
@@ -217,15 +217,15 @@ impl Movables {
     }
 
     /// Returns the resource of an allocation, if it is movable. `Some(None)` if only lists in flight still use it.
-    pub(crate) fn find(&self, id: AllocationId) -> Option<Option<Found>> {
+    pub(crate) fn find(&self, id: AllocationId) -> Option<Option<FoundResource>> {
         Some(match self.0.lock().get(&id)? {
-            Movable::Buffer(buffer) => buffer.upgrade().map(Found::Buffer),
-            Movable::Image(image) => image.upgrade().map(Found::Image),
+            Movable::Buffer(buffer) => buffer.upgrade().map(FoundResource::Buffer),
+            Movable::Image(image) => image.upgrade().map(FoundResource::Image),
         })
     }
 }
 
-pub(crate) enum Found {
+pub(crate) enum FoundResource {
     Buffer(Buffer),
     Image(Image),
 }

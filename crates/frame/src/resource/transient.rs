@@ -10,7 +10,7 @@ use sublet::device::DriverError;
 use sublet::{AllocationCreateInfo, CreateError, MemoryUsage};
 
 use super::{CreateResourceError, Image, SharedMemory};
-use crate::device::Core;
+use crate::device::DeviceCore;
 
 /// An image that a frame uses only for some steps: see
 /// [`Frames::create_transient_images`](crate::Frames::create_transient_images).
@@ -28,7 +28,7 @@ pub struct TransientImage<'a> {
 /// See [`Frames::create_transient_images`](crate::Frames::create_transient_images).
 #[track_caller]
 pub(crate) unsafe fn create(
-    core: &Arc<Core>,
+    core: &Arc<DeviceCore>,
     images: &[TransientImage<'_>],
     allocation: &AllocationCreateInfo<'_>,
 ) -> Result<Vec<Image>, CreateResourceError> {
@@ -38,7 +38,7 @@ pub(crate) unsafe fn create(
     };
     let mut made: Vec<Option<Image>> = Vec::with_capacity(images.len());
     // Images of one heap have a memory type in common.
-    let mut heaps: Vec<(u32, Vec<Wanted>)> = Vec::new();
+    let mut heaps: Vec<(u32, Vec<TransientNeeds>)> = Vec::new();
     for (at, image) in images.iter().enumerate() {
         let in_tiles = image.info.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT);
         // SAFETY: the caller's promise. If there is no lazily allocated memory left, the image shares other memory.
@@ -48,7 +48,7 @@ pub(crate) unsafe fn create(
         }
         // SAFETY: the caller's promise.
         let needs = unsafe { requirements(core, &image.info) }?;
-        let wanted = Wanted { at, needs, steps: image.steps.clone() };
+        let wanted = TransientNeeds { at, needs, steps: image.steps.clone() };
         match heaps.iter_mut().find(|(types, _)| types & needs.memory_type_bits != 0) {
             Some((types, heap)) => {
                 *types &= needs.memory_type_bits;
@@ -77,7 +77,7 @@ pub(crate) unsafe fn create(
 /// # Safety
 /// `info` is valid for the device.
 unsafe fn requirements(
-    core: &Core,
+    core: &DeviceCore,
     info: &vk::ImageCreateInfo<'_>,
 ) -> Result<vk::MemoryRequirements, CreateError> {
     let device = core.api.device();
@@ -91,7 +91,7 @@ unsafe fn requirements(
     Ok(needs)
 }
 
-struct Wanted {
+struct TransientNeeds {
     at: usize,
     needs: vk::MemoryRequirements,
     steps: RangeInclusive<u32>,
@@ -102,14 +102,14 @@ struct Wanted {
 ///
 /// # Complexity
 /// O(n² log n).
-fn pack(wanted: &[Wanted]) -> (Vec<u64>, u64) {
+fn pack(wanted: &[TransientNeeds]) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&at| (Reverse(wanted[at].needs.size), at));
     let mut placed: Vec<Option<[u64; 2]>> = vec![None; wanted.len()];
     for at in order {
-        let Wanted { needs, steps, .. } = &wanted[at];
+        let TransientNeeds { needs, steps, .. } = &wanted[at];
         let together =
-            |other: &Wanted| other.steps.start() <= steps.end() && steps.start() <= other.steps.end();
+            |other: &TransientNeeds| other.steps.start() <= steps.end() && steps.start() <= other.steps.end();
         let beside = wanted.iter().zip(&placed).filter(|(other, _)| together(other));
         let mut beside: Vec<[u64; 2]> = beside.filter_map(|(_, place)| *place).collect();
         beside.sort_unstable();
@@ -131,8 +131,12 @@ fn pack(wanted: &[Wanted]) -> (Vec<u64>, u64) {
 mod tests {
     use super::*;
 
-    fn wanted(size: u64, alignment: u64, steps: RangeInclusive<u32>) -> Wanted {
-        Wanted { at: 0, needs: vk::MemoryRequirements { size, alignment, memory_type_bits: 1 }, steps }
+    fn wanted(size: u64, alignment: u64, steps: RangeInclusive<u32>) -> TransientNeeds {
+        TransientNeeds {
+            at: 0,
+            needs: vk::MemoryRequirements { size, alignment, memory_type_bits: 1 },
+            steps,
+        }
     }
 
     #[test]

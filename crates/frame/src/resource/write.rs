@@ -10,8 +10,8 @@ use ash::vk;
 use sublet::{Allocation, MapError};
 
 use super::Buffer;
-use super::body::{Body, Current, Kind};
-use crate::device::{Core, LostDevice};
+use super::body::{Body, CurrentBody, ResourceClass};
+use crate::device::{DeviceCore, LostDevice};
 
 impl Buffer {
     /// Writes bytes at `offset` from the host, immediately. The memory must be host-visible, and the device must not
@@ -66,7 +66,7 @@ impl Buffer {
 }
 
 /// Copies bytes into the allocation. The caller has checked the range and excludes other users.
-fn copy(core: &Core, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Result<(), MapError> {
+fn copy(core: &DeviceCore, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Result<(), MapError> {
     let start = core.allocator.map_memory(allocation)?;
     let at = usize::try_from(offset).unwrap_or(usize::MAX);
     // SAFETY: the offset is within the buffer, which is within the allocation, which is mapped.
@@ -79,9 +79,9 @@ fn copy(core: &Core, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Resu
     flushed.and(unmapped)
 }
 
-impl<K: Kind> Current<K> {
+impl<K: ResourceClass> CurrentBody<K> {
     /// Calls `f` while no list uses the resource, and prevents that one begins to. Returns `None` if a list uses it.
-    fn alone<R>(&self, core: &Core, f: impl FnOnce(&Body<K>) -> R) -> Option<R> {
+    fn alone<R>(&self, core: &DeviceCore, f: impl FnOnce(&Body<K>) -> R) -> Option<R> {
         // A list that begins to use the resource meanwhile waits for this lock.
         let _moving = core.moving.lock();
         self.with(|body| {

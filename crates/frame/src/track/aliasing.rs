@@ -3,10 +3,10 @@
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
-use super::id::{Raw, Resource};
+use super::id::{IdContents, RawHandle};
 use super::intervals::{Intervals, count_steps};
 use super::sync::{Edge, Sync};
-use super::usage::Scope;
+use super::usage::AccessScope;
 
 /// A resource that was the last user of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ impl Default for LastUsers {
 /// The previous uses of memory that another resource takes over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PreviousUses {
-    written: Scope,
+    written: AccessScope,
     /// The stages to wait for.
     pub(crate) stages: Stages,
 }
@@ -88,20 +88,20 @@ impl PreviousUses {
 
     /// Returns the initial state of the resource that takes over.
     pub(crate) fn sync(&self) -> Sync {
-        let write = Scope::new(self.stages, self.written.access);
+        let write = AccessScope::new(self.stages, self.written.access);
         Sync { write, ..Sync::fresh(vk::ImageLayout::UNDEFINED) }
     }
 
     /// Returns the memory barrier that makes previous writes available. An image barrier does not, because it covers
     /// only accesses through that image. The barrier includes the write accesses, because the synchronization checks of
     /// the validation layer consider only this barrier to precede the layout transition.
-    pub(crate) fn memory_edge(&self, resource: &Resource, dst: Scope) -> Option<Edge> {
-        let image = matches!(resource.raw, Raw::Image { .. });
+    pub(crate) fn memory_edge(&self, resource: &IdContents, dst: AccessScope) -> Option<Edge> {
+        let image = matches!(resource.raw, RawHandle::Image { .. });
         (image && !self.written.is_empty()).then(|| Edge::memory(self.written, dst))
     }
 
     /// Returns all previous uses as one dependency.
-    pub(crate) fn edge(&self, dst: Scope) -> Edge {
-        Edge::memory(Scope::new(self.stages, self.written.access), dst)
+    pub(crate) fn edge(&self, dst: AccessScope) -> Edge {
+        Edge::memory(AccessScope::new(self.stages, self.written.access), dst)
     }
 }

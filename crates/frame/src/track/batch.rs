@@ -3,7 +3,7 @@
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
-use super::id::{Raw, Rectangle, Resource};
+use super::id::{IdContents, RawHandle, Rectangle};
 use super::sync::Edge;
 
 /// Barriers that go into one `vkCmdPipelineBarrier2`, or into one `vkCmdPipelineBarrier`.
@@ -69,9 +69,9 @@ impl BarrierBatch {
     }
 
     /// Adds a barrier for `edge` on the points `start..end` of a resource.
-    pub(crate) fn push(&mut self, resource: &Resource, start: u64, end: u64, edge: &Edge) {
+    pub(crate) fn push(&mut self, resource: &IdContents, start: u64, end: u64, edge: &Edge) {
         match resource.raw {
-            Raw::Buffer { handle, .. } if edge.transforms() => self.buffers.push(
+            RawHandle::Buffer { handle, .. } if edge.transforms() => self.buffers.push(
                 vk::BufferMemoryBarrier2::default()
                     .buffer(handle)
                     .offset(start)
@@ -83,8 +83,8 @@ impl BarrierBatch {
                     .src_queue_family_index(edge.families.0)
                     .dst_queue_family_index(edge.families.1),
             ),
-            Raw::Buffer { .. } => self.push_memory(edge),
-            Raw::Image { handle, shape } => {
+            RawHandle::Buffer { .. } => self.push_memory(edge),
+            RawHandle::Image { handle, shape } => {
                 shape.rectangles(start, end, |rectangle| self.push_image(handle, rectangle, edge));
             }
         }
@@ -142,13 +142,13 @@ impl BarrierBatch {
     /// Extends the second scope of the barriers that overlap `start..end` of an image.
     pub(crate) fn widen(
         &mut self,
-        resource: &Resource,
+        resource: &IdContents,
         start: u64,
         end: u64,
         stages: Stages,
         access: Access,
     ) {
-        let Raw::Image { handle, shape } = resource.raw else {
+        let RawHandle::Image { handle, shape } = resource.raw else {
             return;
         };
         shape.rectangles(start, end, |rectangle| {

@@ -167,12 +167,12 @@ impl ImageShape {
 
 /// Handle and extent of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Raw {
+pub(crate) enum RawHandle {
     Buffer { handle: vk::Buffer, size: u64 },
     Image { handle: vk::Image, shape: ImageShape },
 }
 
-impl Raw {
+impl RawHandle {
     /// Returns the number of points with a state: bytes or subresources.
     pub(crate) fn len(&self) -> u64 {
         match self {
@@ -184,27 +184,27 @@ impl Raw {
 
 /// The contents of all ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Resource {
+pub(crate) struct IdContents {
     /// The number of its [`Global`](super::Global).
     pub(crate) global: u32,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
     pub(crate) concurrent: bool,
-    pub(crate) raw: Raw,
+    pub(crate) raw: RawHandle,
     pub(crate) memory_range: Option<MemoryRange>,
 }
 
-impl Resource {
+impl IdContents {
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         self.memory_range.and_then(|memory_range| memory_range.bytes())
     }
 }
 
-impl fmt::Debug for Resource {
+impl fmt::Debug for IdContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.raw {
-            Raw::Buffer { handle, .. } => write!(f, "{handle:?}")?,
-            Raw::Image { handle, .. } => write!(f, "{handle:?}")?,
+            RawHandle::Buffer { handle, .. } => write!(f, "{handle:?}")?,
+            RawHandle::Image { handle, .. } => write!(f, "{handle:?}")?,
         }
         write!(f, " (slot {}, generation {})", self.slot, self.generation)
     }
@@ -213,16 +213,16 @@ impl fmt::Debug for Resource {
 /// Identifies a buffer of a [`Global`](super::Global) until its removal. Using it afterwards, or with another `Global`,
 /// is an error without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BufferId(pub(crate) Resource);
+pub struct BufferId(pub(crate) IdContents);
 
 /// Identifies an image of a [`Global`](super::Global) until its removal. Using it afterwards, or with another `Global`,
 /// is an error without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ImageId(pub(crate) Resource);
+pub struct ImageId(pub(crate) IdContents);
 
 /// Identifies a buffer or an image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ResourceId(pub(crate) Resource);
+pub struct ResourceId(pub(crate) IdContents);
 
 impl fmt::Debug for ResourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

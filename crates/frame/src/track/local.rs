@@ -4,11 +4,11 @@ use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::sync::{Edge, Sync};
-use super::usage::{Scope, Use, WRITES};
+use super::usage::{AccessScope, Use, WRITES};
 
 /// The knowledge of a list about an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum IntervalPhase {
     /// Not used in this list.
     Untouched,
     /// Only read, in one layout: further readers can join the first use.
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 /// The state of an interval within one list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Local {
-    pub(crate) phase: Phase,
+    pub(crate) phase: IntervalPhase,
     /// True if `first` is valid. False if the state comes from a resource that shares memory.
     pub(crate) pending: bool,
     /// The first use, which waits for uses before the list. Readers that follow directly are merged into it.
@@ -38,7 +38,7 @@ pub(crate) struct Local {
 }
 
 /// The effect of a use.
-pub(crate) enum Answer {
+pub(crate) enum UseEffect {
     Nothing,
     Barrier(Edge),
     /// The barrier of this command must also cover this use.
@@ -51,7 +51,7 @@ const NEVER: Use = Use::buffer(Stages::NONE, Access::NONE);
 
 impl Local {
     pub(crate) const UNTOUCHED: Self = Self {
-        phase: Phase::Untouched,
+        phase: IntervalPhase::Untouched,
         pending: false,
         first: NEVER,
         then_written: false,
@@ -63,48 +63,48 @@ impl Local {
     };
 
     #[inline]
-    pub(crate) fn advance(&mut self, next: &Use, step: u32) -> Answer {
+    pub(crate) fn advance(&mut self, next: &Use, step: u32) -> UseEffect {
         if self.split != 0 {
-            return Answer::Split;
+            return UseEffect::Split;
         }
         match self.phase {
-            Phase::Untouched => {
+            IntervalPhase::Untouched => {
                 self.begin(next, step);
-                return Answer::Nothing;
+                return UseEffect::Nothing;
             }
-            Phase::Open if self.sync.is_read(next) => {
+            IntervalPhase::Open if self.sync.is_read(next) => {
                 self.first.stages |= next.stages;
                 self.first.access |= next.access;
                 self.first.discards &= next.discards;
                 self.sync.readers |= next.stages;
                 self.sync.visible[0] = self.first.scope();
                 self.step = step;
-                return Answer::Nothing;
+                return UseEffect::Nothing;
             }
-            Phase::Open | Phase::Closed => {}
+            IntervalPhase::Open | IntervalPhase::Closed => {}
         }
         let reads = self.sync.is_read(next);
         if reads && self.changed == step {
             if self.sync.readers.is_empty() {
-                return Answer::Twice;
+                return UseEffect::Twice;
             }
             // `next` is another read by the command that changed the layout.
             let joined = self.sync.visible[0] | next.scope();
             self.sync.write.stages |= next.stages;
             self.sync.readers |= next.stages;
             self.sync.visible[0] = joined;
-            return Answer::Widen;
+            return UseEffect::Widen;
         }
         if !reads && self.step == step && !self.sync.continues(next) {
-            return Answer::Twice;
+            return UseEffect::Twice;
         }
-        self.then_written |= self.phase == Phase::Open;
-        self.phase = Phase::Closed;
+        self.then_written |= self.phase == IntervalPhase::Open;
+        self.phase = IntervalPhase::Closed;
         self.step = step;
         if !reads {
             self.changed = step;
         }
-        self.sync.advance(next).map_or(Answer::Nothing, Answer::Barrier)
+        self.sync.advance(next).map_or(UseEffect::Nothing, UseEffect::Barrier)
     }
 
     /// Returns true if `next` only reads, and its stages have read the same before. Most uses do.
@@ -121,19 +121,19 @@ impl Local {
     }
 
     /// Begins a split dependency, if `next` only reads and the previous state is known.
-    pub(crate) fn split(&mut self, next: &Use, step: u32, id: u32) -> Answer {
+    pub(crate) fn split(&mut self, next: &Use, step: u32, id: u32) -> UseEffect {
         if self.split != 0 {
-            return Answer::Split;
+            return UseEffect::Split;
         }
-        let joins = self.phase == Phase::Open && self.sync.is_read(next);
-        if next.writes() || self.phase == Phase::Untouched || joins {
-            return Answer::Nothing;
+        let joins = self.phase == IntervalPhase::Open && self.sync.is_read(next);
+        if next.writes() || self.phase == IntervalPhase::Untouched || joins {
+            return UseEffect::Nothing;
         }
         if self.step == step {
-            return Answer::Twice;
+            return UseEffect::Twice;
         }
-        self.then_written |= self.phase == Phase::Open;
-        self.phase = Phase::Closed;
+        self.then_written |= self.phase == IntervalPhase::Open;
+        self.phase = IntervalPhase::Closed;
         // The reader itself is declared later.
         let known = self.sync;
         let reads = known.is_read(next);
@@ -143,20 +143,20 @@ impl Local {
             (self.sync.readers, self.sync.owner) = (known.readers, known.owner);
         }
         let Some(edge) = edge else {
-            return Answer::Nothing;
+            return UseEffect::Nothing;
         };
         self.split = id;
-        Answer::Barrier(edge)
+        UseEffect::Barrier(edge)
     }
 
     /// Sets the state to `usage`, which undeclared commands have established. Returns false if the list has not
     /// declared a use before them.
     pub(crate) fn assume(&mut self, usage: &Use, step: u32) -> bool {
-        if self.phase == Phase::Untouched || self.split != 0 {
+        if self.phase == IntervalPhase::Untouched || self.split != 0 {
             return false;
         }
-        self.then_written |= self.phase == Phase::Open;
-        self.phase = Phase::Closed;
+        self.then_written |= self.phase == IntervalPhase::Open;
+        self.phase = IntervalPhase::Closed;
         (self.step, self.changed) = (step, step);
         self.sync.follow(usage);
         true
@@ -169,12 +169,12 @@ impl Local {
         self.sync.follow(next);
         self.step = step;
         if next.writes() || next.stages.is_empty() {
-            self.phase = Phase::Closed;
+            self.phase = IntervalPhase::Closed;
             self.changed = step;
         } else {
-            self.phase = Phase::Open;
+            self.phase = IntervalPhase::Open;
             // The write before the reader is not known.
-            self.sync.write = Scope::NONE;
+            self.sync.write = AccessScope::NONE;
         }
     }
 

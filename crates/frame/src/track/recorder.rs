@@ -13,14 +13,14 @@ use super::aliasing::{LastUsers, PreviousUses, User};
 use super::batch::BarrierBatch;
 use super::error::UseError;
 use super::global::Queue;
-use super::id::{BufferId, ImageId, ImageShape, Raw, Resource, ResourceId};
+use super::id::{BufferId, IdContents, ImageId, ImageShape, RawHandle, ResourceId};
 use super::intervals::Intervals;
-use super::local::{Answer, Local, Phase};
+use super::local::{IntervalPhase, Local, UseEffect};
 use super::usage::{Subresources, Use};
 
 #[derive(Debug)]
 pub(crate) struct UsedResource {
-    pub(crate) resource: Resource,
+    pub(crate) resource: IdContents,
     pub(crate) cells: Intervals<Local>,
     /// Ticks of the first and last use, among resources that may share memory; 0 for never.
     pub(crate) first_tick: u32,
@@ -48,7 +48,7 @@ pub(crate) struct FirstUse {
 #[doc(alias = "BeginResourceTransition")]
 pub struct Split {
     batch: BarrierBatch,
-    resource: Option<Resource>,
+    resource: Option<IdContents>,
     id: u32,
 }
 
@@ -235,7 +235,7 @@ impl Recorder {
     #[doc(alias = "setTextureState")]
     #[doc(alias = "requireTextureState")]
     pub fn use_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
-        let Raw::Image { shape, .. } = image.0.raw else {
+        let RawHandle::Image { shape, .. } = image.0.raw else {
             return Err(UseError::OutOfRange { resource: image.into() });
         };
         if usage.layout == vk::ImageLayout::UNDEFINED {
@@ -276,7 +276,7 @@ impl Recorder {
     ///
     /// [`UseError::NotUsed`] for a part that the list has not used; [`UseError::OutOfRange`]; [`UseError::NoLayout`].
     pub fn assume_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
-        let Raw::Image { shape, .. } = image.0.raw else {
+        let RawHandle::Image { shape, .. } = image.0.raw else {
             return Err(UseError::OutOfRange { resource: image.into() });
         };
         if usage.layout == vk::ImageLayout::UNDEFINED {
@@ -304,10 +304,10 @@ impl Recorder {
         self.entries().iter().map(|entry| {
             let mut first = FirstUse::default();
             entry.cells.for_each(|_, _, local| {
-                let touched = local.phase != Phase::Untouched;
+                let touched = local.phase != IntervalPhase::Untouched;
                 let reads = !local.first.writes() && !local.first.stages.is_empty() && !local.first.discards;
                 first.reads |= touched && local.pending && reads;
-                first.writes |= touched && local.phase == Phase::Closed;
+                first.writes |= touched && local.phase == IntervalPhase::Closed;
             });
             (ResourceId(entry.resource), first)
         })
@@ -341,7 +341,7 @@ impl Recorder {
     #[inline(never)]
     fn use_part(
         &mut self,
-        resource: &Resource,
+        resource: &IdContents,
         shape: &ImageShape,
         part: &Subresources,
         usage: &Use,
@@ -412,7 +412,7 @@ impl Recorder {
         usage: Use,
         split: &mut Split,
     ) -> Result<bool, UseError> {
-        let Raw::Image { shape, .. } = image.0.raw else {
+        let RawHandle::Image { shape, .. } = image.0.raw else {
             return Err(UseError::OutOfRange { resource: image.into() });
         };
         if !shape.has(part) {
@@ -447,7 +447,7 @@ impl Recorder {
         }
     }
 
-    fn begin_split(&mut self, resource: &Resource, split: &mut Split) -> Result<Option<usize>, UseError> {
+    fn begin_split(&mut self, resource: &IdContents, split: &mut Split) -> Result<Option<usize>, UseError> {
         split.batch.clear();
         let index = self.find(resource)?;
         (split.id, split.resource) = (next_split(), Some(*resource));
@@ -470,10 +470,10 @@ impl Recorder {
         let UsedResource { resource, cells, .. } = &mut self.entries[index];
         let mut result = Ok(());
         cells.update(start, end, |from, to, local| match local.split(usage, step, split.id) {
-            Answer::Barrier(edge) => split.batch.push(resource, from, to, &edge),
-            Answer::Twice => result = Err(UseError::Twice { resource: ResourceId(*resource) }),
-            Answer::Split => result = Err(UseError::Split { resource: ResourceId(*resource) }),
-            Answer::Nothing | Answer::Widen => {}
+            UseEffect::Barrier(edge) => split.batch.push(resource, from, to, &edge),
+            UseEffect::Twice => result = Err(UseError::Twice { resource: ResourceId(*resource) }),
+            UseEffect::Split => result = Err(UseError::Split { resource: ResourceId(*resource) }),
+            UseEffect::Nothing | UseEffect::Widen => {}
         });
         result
     }
@@ -501,7 +501,7 @@ impl Recorder {
 
     /// Returns the use with its queue family filled in.
     #[inline]
-    fn owned(&self, resource: &Resource, usage: Use) -> Use {
+    fn owned(&self, resource: &IdContents, usage: Use) -> Use {
         if usage.family != vk::QUEUE_FAMILY_IGNORED || resource.concurrent {
             return usage;
         }
@@ -518,7 +518,7 @@ impl Recorder {
 
     /// Returns the entry of a resource, after it has taken its memory from other resources.
     #[inline]
-    fn enter(&mut self, resource: &Resource, usage: &Use) -> Result<usize, UseError> {
+    fn enter(&mut self, resource: &IdContents, usage: &Use) -> Result<usize, UseError> {
         self.discard_flushed();
         let index = self.find(resource)?;
         if resource.memory_range.is_some() {
@@ -528,7 +528,7 @@ impl Recorder {
     }
 
     #[inline]
-    fn find(&mut self, resource: &Resource) -> Result<usize, UseError> {
+    fn find(&mut self, resource: &IdContents) -> Result<usize, UseError> {
         let slot = usize::try_from(resource.slot).unwrap_or(usize::MAX);
         match self.index.get(slot) {
             Some(&(epoch, index)) if epoch == self.epoch => {
@@ -544,7 +544,7 @@ impl Recorder {
     }
 
     #[inline(never)]
-    fn add(&mut self, resource: &Resource, slot: usize) -> Result<usize, UseError> {
+    fn add(&mut self, resource: &IdContents, slot: usize) -> Result<usize, UseError> {
         // Ensures that all resources of a list belong to the `Global` of its queue.
         if resource.global != self.queue.global() {
             return Err(self.unknown(resource));
@@ -573,7 +573,7 @@ impl Recorder {
 
     /// Returns the error for a resource that another one replaced in its slot, or that belongs to another `Global`.
     #[cold]
-    fn unknown(&self, resource: &Resource) -> UseError {
+    fn unknown(&self, resource: &IdContents) -> UseError {
         let foreign = resource.global != self.queue.global();
         let resource = ResourceId(*resource);
         if foreign { UseError::OtherGlobal { resource } } else { UseError::Destroyed { resource } }
@@ -598,11 +598,11 @@ impl Recorder {
         let UsedResource { resource, cells, .. } = &mut self.entries[index];
         let (mut twice, mut split) = (false, false);
         cells.update(start, end, |from, to, local| match local.advance(usage, step) {
-            Answer::Nothing => {}
-            Answer::Barrier(edge) => batch.push(resource, from, to, &edge),
-            Answer::Widen => batch.widen(resource, from, to, usage.stages, usage.access),
-            Answer::Twice => twice = true,
-            Answer::Split => split = true,
+            UseEffect::Nothing => {}
+            UseEffect::Barrier(edge) => batch.push(resource, from, to, &edge),
+            UseEffect::Widen => batch.widen(resource, from, to, usage.stages, usage.access),
+            UseEffect::Twice => twice = true,
+            UseEffect::Split => split = true,
         });
         if split {
             return Err(UseError::Split { resource: ResourceId(*resource) });
@@ -629,7 +629,7 @@ impl Recorder {
                 }
                 let sync = before.sync();
                 entry.cells.each(|local| {
-                    local.phase = Phase::Closed;
+                    local.phase = IntervalPhase::Closed;
                     local.sync = sync;
                 });
             }
@@ -670,9 +670,9 @@ impl Recorder {
             let mut split = false;
             entries[user.index].cells.each(|local| {
                 split |= local.split != 0;
-                if local.phase != Phase::Untouched {
+                if local.phase != IntervalPhase::Untouched {
                     before.add(&local.sync);
-                    local.then_written |= local.phase == Phase::Open;
+                    local.then_written |= local.phase == IntervalPhase::Open;
                 }
             });
             if split {

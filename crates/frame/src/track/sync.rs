@@ -3,7 +3,7 @@
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
-use super::usage::{Scope, Use, WRITES};
+use super::usage::{AccessScope, Use, WRITES};
 
 /// Returns true for families outside of this device. They are above all real families, and below
 /// `QUEUE_FAMILY_IGNORED`.
@@ -26,12 +26,12 @@ const VERTEX_FETCH: Stages = Stages::from_raw(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sync {
     /// Stages of the last write or layout transition, and its accesses that are not available yet.
-    pub(crate) write: Scope,
+    pub(crate) write: AccessScope,
     /// Stages that have read since.
     pub(crate) readers: Stages,
     /// Scopes to which the write is visible. Two products of stages and accesses, because one would claim too much. If
     /// the vertex shader sees uniforms and the fragment shader images, the vertex shader does not see images.
-    pub(crate) visible: [Scope; 2],
+    pub(crate) visible: [AccessScope; 2],
     pub(crate) layout: vk::ImageLayout,
     /// `QUEUE_FAMILY_IGNORED` without an owner.
     pub(crate) owner: u32,
@@ -42,8 +42,8 @@ pub(crate) struct Sync {
 /// A dependency between two uses of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Edge {
-    pub(crate) src: Scope,
-    pub(crate) dst: Scope,
+    pub(crate) src: AccessScope,
+    pub(crate) dst: AccessScope,
     pub(crate) layouts: (vk::ImageLayout, vk::ImageLayout),
     /// Both `QUEUE_FAMILY_IGNORED` unless the owner changes.
     pub(crate) families: (u32, u32),
@@ -52,7 +52,7 @@ pub(crate) struct Edge {
 impl Edge {
     pub(crate) const NO_FAMILIES: (u32, u32) = (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED);
 
-    pub(crate) const fn memory(src: Scope, dst: Scope) -> Self {
+    pub(crate) const fn memory(src: AccessScope, dst: AccessScope) -> Self {
         let layouts = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::UNDEFINED);
         Self { src, dst, layouts, families: Self::NO_FAMILIES }
     }
@@ -66,15 +66,15 @@ impl Edge {
 impl Sync {
     /// Returns the state of an unused interval.
     pub(crate) const fn fresh(layout: vk::ImageLayout) -> Self {
-        Self::after_wait(Scope::NONE, layout, vk::QUEUE_FAMILY_IGNORED)
+        Self::after_wait(AccessScope::NONE, layout, vk::QUEUE_FAMILY_IGNORED)
     }
 
     /// Returns the state after a semaphore wait: all previous uses are available, and visible to `scope`.
-    pub(crate) const fn after_wait(scope: Scope, layout: vk::ImageLayout, owner: u32) -> Self {
+    pub(crate) const fn after_wait(scope: AccessScope, layout: vk::ImageLayout, owner: u32) -> Self {
         Self {
-            write: Scope::new(scope.stages, Access::NONE),
+            write: AccessScope::new(scope.stages, Access::NONE),
             readers: Stages::NONE,
-            visible: [scope, Scope::NONE],
+            visible: [scope, AccessScope::NONE],
             layout,
             owner,
             unordered: Access::NONE,
@@ -82,8 +82,8 @@ impl Sync {
     }
 
     /// Returns the scope that a later use has to wait for.
-    pub(crate) fn last(&self) -> Scope {
-        if self.readers.is_empty() { self.write } else { Scope::new(self.readers, Access::NONE) }
+    pub(crate) fn last(&self) -> AccessScope {
+        if self.readers.is_empty() { self.write } else { AccessScope::new(self.readers, Access::NONE) }
     }
 
     pub(crate) fn changes_layout(&self, next: &Use) -> bool {
@@ -102,12 +102,12 @@ impl Sync {
         self.readers.intersects(VERTEX_FETCH)
     }
 
-    fn sees(&self, scope: Scope) -> bool {
+    fn sees(&self, scope: AccessScope) -> bool {
         self.visible[0].covers(scope) || (!self.visible[1].is_empty() && self.visible[1].covers(scope))
     }
 
     /// Returns true if a read by `scope` needs no barrier.
-    pub(crate) fn is_visible_to(&self, scope: Scope) -> bool {
+    pub(crate) fn is_visible_to(&self, scope: AccessScope) -> bool {
         self.write.is_empty() || self.sees(scope)
     }
 
@@ -122,7 +122,7 @@ impl Sync {
         next.unordered
             && self.unordered == next.access
             && self.readers.is_empty()
-            && self.write == Scope::new(next.stages, next.written())
+            && self.write == AccessScope::new(next.stages, next.written())
             && !self.changes_layout(next)
             && !self.changes_owner(next)
     }
@@ -139,7 +139,7 @@ impl Sync {
     }
 
     #[inline]
-    fn read(&mut self, scope: Scope) -> Option<Edge> {
+    fn read(&mut self, scope: AccessScope) -> Option<Edge> {
         self.readers |= scope.stages;
         if self.is_visible_to(scope) {
             return None;
@@ -152,7 +152,7 @@ impl Sync {
     }
 
     /// Adds `scope` to the visible scopes, if they can represent it.
-    fn make_visible(&mut self, scope: Scope) {
+    fn make_visible(&mut self, scope: AccessScope) {
         for seen in &mut self.visible {
             if seen.is_empty() {
                 *seen = scope;
@@ -170,13 +170,13 @@ impl Sync {
     fn write(&mut self, next: &Use) -> Option<Edge> {
         if self.continues(next) {
             // S3: visibility covers only the writes before the split dependency.
-            self.visible = [Scope::NONE; 2];
+            self.visible = [AccessScope::NONE; 2];
             return None;
         }
         let moves = self.changes_owner(next);
         let transforms = self.changes_layout(next) || moves;
         let scope = next.scope();
-        let read = Scope::new(next.stages, next.access & !WRITES);
+        let read = AccessScope::new(next.stages, next.access & !WRITES);
         let edge = if !transforms && self.readers.is_empty() && (self.write.is_empty() || self.sees(scope)) {
             None
         } else {
@@ -192,7 +192,7 @@ impl Sync {
             let discards = next.discards && self.changes_layout(next);
             Some(Edge {
                 src: self.last(),
-                dst: Scope::new(next.stages, access),
+                dst: AccessScope::new(next.stages, access),
                 layouts: (if discards { vk::ImageLayout::UNDEFINED } else { self.layout }, layout),
                 families: if moves { (self.owner, next.family) } else { Edge::NO_FAMILIES },
             })
@@ -207,9 +207,9 @@ impl Sync {
         let stages = if next.stages.is_empty() { Stages::ALL_COMMANDS } else { next.stages };
         let layout = if next.layout == vk::ImageLayout::UNDEFINED { self.layout } else { next.layout };
         *self = Self {
-            write: Scope::new(stages, next.written()),
+            write: AccessScope::new(stages, next.written()),
             readers: if next.writes() { Stages::NONE } else { next.stages },
-            visible: [if next.writes() { Scope::NONE } else { next.scope() }, Scope::NONE],
+            visible: [if next.writes() { AccessScope::NONE } else { next.scope() }, AccessScope::NONE],
             layout,
             owner: next.family,
             unordered: if next.writes() && next.unordered { next.access } else { Access::NONE },

@@ -64,12 +64,12 @@ const GROUPS: [(Stages, Stages); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Scope {
+pub(crate) struct AccessScope {
     pub(crate) stages: Stages,
     pub(crate) access: Access,
 }
 
-impl Scope {
+impl AccessScope {
     pub(crate) const NONE: Self = Self::new(Stages::NONE, Access::NONE);
 
     pub(crate) const fn new(stages: Stages, access: Access) -> Self {
@@ -89,7 +89,7 @@ impl Scope {
     }
 }
 
-impl BitOr for Scope {
+impl BitOr for AccessScope {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -269,8 +269,8 @@ impl Use {
         self.access.as_raw() & WRITES.as_raw() != 0
     }
 
-    pub(crate) const fn scope(&self) -> Scope {
-        Scope::new(self.stages, self.access)
+    pub(crate) const fn scope(&self) -> AccessScope {
+        AccessScope::new(self.stages, self.access)
     }
 
     pub(crate) fn written(&self) -> Access {

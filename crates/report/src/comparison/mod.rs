@@ -95,7 +95,7 @@ impl Serialize for Comparison<'_> {
     /// Writes all fields. Of `kept`, writes only the count and the bytes.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Kept {
+        struct KeptSums {
             count: usize,
             bytes: u64,
         }
@@ -108,7 +108,7 @@ impl Serialize for Comparison<'_> {
         to.serialize_field("names", &self.names)?;
         to.serialize_field("new", &self.new)?;
         to.serialize_field("gone", &self.gone)?;
-        to.serialize_field("kept", &Kept { count: self.kept.len(), bytes })?;
+        to.serialize_field("kept", &KeptSums { count: self.kept.len(), bytes })?;
         to.end()
     }
 }

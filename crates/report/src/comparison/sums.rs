@@ -51,17 +51,17 @@ impl Serialize for Change {
     /// Adds `growth` and `block_growth` to the fields.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut to = to.serialize_struct("Change", 4)?;
-        to.serialize_field("before", &Sums(&self.before))?;
-        to.serialize_field("now", &Sums(&self.now))?;
+        to.serialize_field("before", &SerializedSums(&self.before))?;
+        to.serialize_field("now", &SerializedSums(&self.now))?;
         to.serialize_field("growth", &self.growth())?;
         to.serialize_field("block_growth", &self.block_growth())?;
         to.end()
     }
 }
 
-struct Sums<'a>(&'a Statistics);
+struct SerializedSums<'a>(&'a Statistics);
 
-impl Serialize for Sums<'_> {
+impl Serialize for SerializedSums<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } = self.0;
         let mut to = to.serialize_struct("Statistics", 4)?;

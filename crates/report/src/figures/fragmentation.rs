@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-use super::{room, share};
+use super::{emptying, share};
 use crate::cast::index;
 use crate::snapshot::{Block, Snapshot, Vector};
 use sublet::Algorithm;
@@ -101,7 +101,7 @@ impl Fragmentation {
         vector.blocks.iter().for_each(|block| all.add_block(block));
         all.in_largest_bytes = all.largest_free;
         if vector.algorithm != Some(Algorithm::Linear) {
-            (all.removable_blocks, all.removable_bytes) = room::removable(&vector.blocks);
+            (all.removable_blocks, all.removable_bytes) = emptying::removable(&vector.blocks);
         }
         all
     }

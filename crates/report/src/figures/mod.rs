@@ -1,8 +1,8 @@
 //! Figures of a snapshot: fragmentation, the largest allocations, and groups by name, caller and kind.
 
+mod emptying;
 mod fragmentation;
 mod groups;
-mod room;
 
 pub use fragmentation::{Figures, Fragmentation};
 pub use groups::{Group, suspected_leaks};

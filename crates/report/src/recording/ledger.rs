@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{BYTES, CALLS, track_of};
 use crate::cast::index;
-use crate::chrome::{AsyncSlice, Events, Nothing, Time};
+use crate::chrome::{AsyncSlice, ChromeEvents, NoArguments, Time};
 use crate::words::clean;
 use sublet::ResourceKind;
 use sublet::trace::{
@@ -14,7 +14,7 @@ use sublet::trace::{
 };
 
 /// A live allocation.
-struct Live {
+struct LedgerAllocation {
     size: u64,
     memory_type: u32,
     pool: Option<PoolNumber>,
@@ -24,7 +24,7 @@ struct Live {
 
 /// A sum of live bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Counter {
+enum ByteCounter {
     All,
     Heap(u32),
     MemoryType(u32),
@@ -36,10 +36,10 @@ pub(super) struct Ledger<'a> {
     /// The first name of each named allocation.
     names: BTreeMap<AllocationNumber, &'a str>,
     pools: BTreeMap<PoolNumber, String>,
-    live: BTreeMap<AllocationNumber, Live>,
-    bytes: BTreeMap<Counter, u64>,
+    live: BTreeMap<AllocationNumber, LedgerAllocation>,
+    bytes: BTreeMap<ByteCounter, u64>,
     /// Counters to write when time advances.
-    changed: BTreeSet<Counter>,
+    changed: BTreeSet<ByteCounter>,
     /// The time of the current values.
     now: u64,
 }
@@ -63,7 +63,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Names the processes of this ledger.
-    pub(super) fn introduce(&self, events: &mut Events) {
+    pub(super) fn introduce(&self, events: &mut ChromeEvents) {
         events.process(BYTES, "bytes of live allocations", 0);
         let mut types = BTreeSet::new();
         for record in &self.trace.records {
@@ -83,7 +83,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Applies an event.
-    pub(super) fn follow(&mut self, events: &mut Events, now: u64, event: &Event) {
+    pub(super) fn follow(&mut self, events: &mut ChromeEvents, now: u64, event: &Event) {
         if now > self.now {
             self.write(events);
             self.now = now;
@@ -93,14 +93,14 @@ impl<'a> Ledger<'a> {
                 let (pool, scope) = (it.pool, it.scope);
                 let (size, memory_type) = (it.size, it.memory_type);
                 let name = self.name_of(it.allocation, it.kind);
-                let live = Live { size, memory_type, pool, scope, name };
+                let live = LedgerAllocation { size, memory_type, pool, scope, name };
                 self.begin(events, it.allocation, live, (it.kind, it.dedicated));
             }
             Event::Allocate(it) => {
                 let (pool, scope) = (it.wanted.pool, it.wanted.scope);
                 let (size, memory_type) = (it.resource.size, it.granted.memory_type);
                 let name = self.name_of(it.allocation, it.resource.kind);
-                let live = Live { size, memory_type, pool, scope, name };
+                let live = LedgerAllocation { size, memory_type, pool, scope, name };
                 self.begin(events, it.allocation, live, (it.resource.kind, it.granted.dedicated));
             }
             Event::Free { allocation } | Event::Move { allocation, outcome: MoveOutcome::Freed, .. } => {
@@ -115,7 +115,7 @@ impl<'a> Ledger<'a> {
                 self.pools.entry(*pool).or_insert(name);
             }
             Event::BeginDefragmentation(it) => {
-                events.begin(Time::Nanos(now), &defragmentation(it.defragmentation), Nothing {});
+                events.begin(Time::Nanos(now), &defragmentation(it.defragmentation), NoArguments {});
             }
             Event::EndDefragmentation { defragmentation: number } => {
                 events.end(Time::Nanos(now), &defragmentation(*number));
@@ -125,7 +125,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Ends all live allocations.
-    pub(super) fn finish(&mut self, events: &mut Events, now: u64) {
+    pub(super) fn finish(&mut self, events: &mut ChromeEvents, now: u64) {
         self.write(events);
         self.now = now;
         for (allocation, live) in std::mem::take(&mut self.live) {
@@ -139,13 +139,13 @@ impl<'a> Ledger<'a> {
 
     fn begin(
         &mut self,
-        events: &mut Events,
+        events: &mut ChromeEvents,
         allocation: AllocationNumber,
-        live: Live,
+        live: LedgerAllocation,
         (kind, dedicated): (ResourceKind, bool),
     ) {
         #[derive(Serialize)]
-        struct Arguments<'a> {
+        struct LiveArguments<'a> {
             size: u64,
             kind: &'static str,
             dedicated: bool,
@@ -159,7 +159,7 @@ impl<'a> Ledger<'a> {
         }
         // A hand-made recording may reuse a number. The first allocation then ends.
         self.end(events, allocation);
-        let arguments = Arguments {
+        let arguments = LiveArguments {
             size: live.size,
             kind: kind.text(),
             dedicated,
@@ -173,24 +173,28 @@ impl<'a> Ledger<'a> {
         self.live.insert(allocation, live);
     }
 
-    fn end(&mut self, events: &mut Events, allocation: AllocationNumber) {
+    fn end(&mut self, events: &mut ChromeEvents, allocation: AllocationNumber) {
         if let Some(live) = self.live.remove(&allocation) {
             self.count(&live, false);
             events.end(Time::Nanos(self.now), &life(allocation, &live));
         }
     }
 
-    fn end_all(&mut self, events: &mut Events, ends: impl Fn(&Live) -> bool) {
+    fn end_all(&mut self, events: &mut ChromeEvents, ends: impl Fn(&LedgerAllocation) -> bool) {
         let ending: Vec<AllocationNumber> =
             self.live.iter().filter(|(_, live)| ends(live)).map(|(&number, _)| number).collect();
         ending.into_iter().for_each(|allocation| self.end(events, allocation));
     }
 
-    fn count(&mut self, live: &Live, is_more: bool) {
-        let heap =
-            self.trace.header.memory_types.get(index(live.memory_type)).map(|kind| Counter::Heap(kind.heap));
-        let pool = live.pool.map(Counter::Pool);
-        let always = [Some(Counter::All), Some(Counter::MemoryType(live.memory_type)), heap, pool];
+    fn count(&mut self, live: &LedgerAllocation, is_more: bool) {
+        let heap = self
+            .trace
+            .header
+            .memory_types
+            .get(index(live.memory_type))
+            .map(|kind| ByteCounter::Heap(kind.heap));
+        let pool = live.pool.map(ByteCounter::Pool);
+        let always = [Some(ByteCounter::All), Some(ByteCounter::MemoryType(live.memory_type)), heap, pool];
         for counter in always.into_iter().flatten() {
             let bytes = self.bytes.entry(counter.clone()).or_default();
             *bytes = if is_more { bytes.saturating_add(live.size) } else { bytes.saturating_sub(live.size) };
@@ -199,13 +203,13 @@ impl<'a> Ledger<'a> {
     }
 
     /// Writes the changed counters, once per point in time.
-    fn write(&mut self, events: &mut Events) {
+    fn write(&mut self, events: &mut ChromeEvents) {
         for counter in std::mem::take(&mut self.changed) {
             let name = match &counter {
-                Counter::All => "all".to_owned(),
-                Counter::Heap(heap) => format!("heap {heap}"),
-                Counter::MemoryType(memory_type) => format!("memory type {memory_type}"),
-                Counter::Pool(pool) => {
+                ByteCounter::All => "all".to_owned(),
+                ByteCounter::Heap(heap) => format!("heap {heap}"),
+                ByteCounter::MemoryType(memory_type) => format!("memory type {memory_type}"),
+                ByteCounter::Pool(pool) => {
                     format!("pool {}{}", pool.0, self.pools.get(pool).map_or("", String::as_str))
                 }
             };
@@ -215,7 +219,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-fn life(allocation: AllocationNumber, live: &Live) -> AsyncSlice<'_> {
+fn life(allocation: AllocationNumber, live: &LedgerAllocation) -> AsyncSlice<'_> {
     let (pid, name) = (track_of(live.memory_type), &live.name);
     AsyncSlice { pid, cat: "allocation", name, number: allocation.0 }
 }

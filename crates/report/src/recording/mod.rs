@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use self::ledger::Ledger;
-use crate::chrome::{Events, Time};
+use crate::chrome::{ChromeEvents, Time};
 use sublet::trace::{AllocateFailed, Event, MoveOutcome, Record, Trace};
 
 /// The processes of the file: calls of the program, counters, and the allocations of the first memory type.
@@ -28,14 +28,14 @@ const FIRST_TYPE: u32 = 3;
 /// O(n log n) for n records.
 ///
 /// ```
-/// use sublet::trace::{Allocate, AllocationNumber, Event, Granted, Needs, Record, Trace, Wanted};
+/// use sublet::trace::{Allocate, AllocationNumber, Event, GrantedMemory, Needs, Record, Trace, Wanted};
 ///
 /// let allocation = AllocationNumber(0);
 /// let event = Event::Allocate(Box::new(Allocate {
 ///     allocation,
 ///     resource: Needs { size: 4096, ..Needs::default() },
 ///     wanted: Wanted { name: Some("mesh".into()), ..Wanted::default() },
-///     granted: Granted::default(),
+///     granted: GrantedMemory::default(),
 /// }));
 /// let frees = Event::Free { allocation };
 /// let records = vec![Record { event, ..Record::default() }, Record { event: frees, ..Record::default() }];
@@ -44,7 +44,7 @@ const FIRST_TYPE: u32 = 3;
 /// ```
 #[must_use]
 pub fn recording_to_perfetto(recording: &Trace) -> String {
-    let mut events = Events::new();
+    let mut events = ChromeEvents::new();
     let mut ledger = Ledger::new(recording);
     ledger.introduce(&mut events);
     introduce(&mut events, recording);
@@ -56,7 +56,7 @@ pub fn recording_to_perfetto(recording: &Trace) -> String {
         ledger.follow(&mut events, now, &record.event);
     }
     ledger.finish(&mut events, now);
-    events.finish(&About {
+    events.finish(&RecordingMetadata {
         program: &recording.header.program,
         process: recording.header.process,
         device: &recording.header.device_name,
@@ -64,7 +64,7 @@ pub fn recording_to_perfetto(recording: &Trace) -> String {
     })
 }
 
-fn introduce(events: &mut Events, recording: &Trace) {
+fn introduce(events: &mut ChromeEvents, recording: &Trace) {
     let header = &recording.header;
     let program = if header.program.is_empty() { "calls" } else { &header.program };
     events.process(CALLS, &format!("{program} ({})", header.process), 1);
@@ -75,7 +75,7 @@ fn introduce(events: &mut Events, recording: &Trace) {
 }
 
 #[derive(Serialize)]
-struct About<'a> {
+struct RecordingMetadata<'a> {
     program: &'a str,
     process: u32,
     device: &'a str,
@@ -83,10 +83,10 @@ struct About<'a> {
 }
 
 /// Writes the call on the track of its thread.
-fn call(events: &mut Events, now: u64, record: &Record) {
+fn call(events: &mut ChromeEvents, now: u64, record: &Record) {
     let mut instant = |name: &str, over: char| {
         let track = (CALLS, record.thread.saturating_add(1));
-        let arguments = Arguments { allocation: record.event.allocation().map(|number| number.0) };
+        let arguments = CallArguments { allocation: record.event.allocation().map(|number| number.0) };
         events.instant(track, Time::Nanos(now), "call", (name, over), arguments);
     };
     match &record.event {
@@ -97,7 +97,7 @@ fn call(events: &mut Events, now: u64, record: &Record) {
 }
 
 #[derive(Serialize)]
-struct Arguments {
+struct CallArguments {
     #[serde(skip_serializing_if = "Option::is_none")]
     allocation: Option<u32>,
 }

@@ -82,11 +82,12 @@ impl Snapshot {
     /// # Ok::<(), ReadSnapshotError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, ReadSnapshotError> {
-        let mark: Mark = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+        let mark: FormatMark = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
         if mark.format.is_none() && mark.memory_info.is_some() {
             return match mark.general.as_ref().and_then(|general| general.api.as_deref()) {
                 Some("Vulkan") | None => {
-                    let read: vma::Document = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+                    let read: vma::VmaDocument =
+                        serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
                     read.into_snapshot()
                 }
                 Some(_) => Err(ReadSnapshotError::NotVulkan),
@@ -101,14 +102,14 @@ impl Snapshot {
         if mark.version != Some(u64::from(VERSION)) {
             return Err(ReadSnapshotError::Version { found: mark.version, known: VERSION });
         }
-        let raw: Raw = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+        let raw: RawSnapshot = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
         raw.checked()
     }
 }
 
 /// The members that identify the format.
 #[derive(Deserialize)]
-struct Mark {
+struct FormatMark {
     format: Option<Box<str>>,
     version: Option<u64>,
     #[serde(rename = "General")]
@@ -129,7 +130,7 @@ struct MarkOfVma {
 
 /// A parsed snapshot, not yet validated.
 #[derive(Deserialize)]
-struct Raw {
+struct RawSnapshot {
     title: Option<Box<str>>,
     run: Option<Box<str>>,
     device: Device,
@@ -142,7 +143,7 @@ struct Raw {
     descriptor_pools: Vec<DescriptorPools>,
 }
 
-impl Raw {
+impl RawSnapshot {
     fn checked(self) -> Result<Snapshot, ReadSnapshotError> {
         let Self { title, run, device, heaps, types, vectors, descriptor_heaps, descriptor_pools } = self;
         check::checked(Snapshot {
@@ -199,6 +200,6 @@ impl Serialize for Located<'_> {
 /// For snapshots inside other JSON. Does not check the version.
 impl<'a> Deserialize<'a> for Snapshot {
     fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        Raw::deserialize(from)?.checked().map_err(D::Error::custom)
+        RawSnapshot::deserialize(from)?.checked().map_err(D::Error::custom)
     }
 }

@@ -15,7 +15,7 @@ use crate::cast::index;
 use sublet::ResourceKind;
 
 #[derive(Deserialize)]
-pub(super) struct Document {
+pub(super) struct VmaDocument {
     #[serde(rename = "General")]
     general: General,
     #[serde(rename = "MemoryInfo")]
@@ -159,7 +159,7 @@ impl<'a, W: Before, T: Deserialize<'a>> Deserialize<'a> for Numbered<W, T> {
 
             fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(u32, T)> = Vec::new();
-                while let Some(number) = map.next_key_seed(Key::<W>(PhantomData))? {
+                while let Some(number) = map.next_key_seed(NumberKey::<W>(PhantomData))? {
                     members.push((number, map.next_value()?));
                 }
                 members.sort_by_key(|&(number, _)| number);
@@ -176,9 +176,9 @@ impl<'a, W: Before, T: Deserialize<'a>> Deserialize<'a> for Numbered<W, T> {
     }
 }
 
-struct Key<W>(PhantomData<W>);
+struct NumberKey<W>(PhantomData<W>);
 
-impl<'a, W: Before> DeserializeSeed<'a> for Key<W> {
+impl<'a, W: Before> DeserializeSeed<'a> for NumberKey<W> {
     type Value = u32;
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<u32, D::Error> {
@@ -186,7 +186,7 @@ impl<'a, W: Before> DeserializeSeed<'a> for Key<W> {
     }
 }
 
-impl<W: Before> Visitor<'_> for Key<W> {
+impl<W: Before> Visitor<'_> for NumberKey<W> {
     type Value = u32;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,7 +199,7 @@ impl<W: Before> Visitor<'_> for Key<W> {
     }
 }
 
-impl Document {
+impl VmaDocument {
     pub(super) fn into_snapshot(self) -> Result<Snapshot, ReadSnapshotError> {
         let (Some(defaults), Some(pools)) = (self.defaults, self.pools) else {
             return Err(ReadSnapshotError::WithoutDetails);

@@ -6,7 +6,7 @@ mod plan;
 mod vectors;
 
 use self::canvas::{Canvas, INNER, LEFT, width_of};
-use self::plan::Plan;
+use self::plan::DrawingPlan;
 use super::figures::{Fragmentation, Group, share};
 use super::snapshot::Snapshot;
 use super::words::{bytes, clean, count, percent};
@@ -38,7 +38,7 @@ pub fn svg(snapshot: &Snapshot) -> String {
     let (statistics, figures) = (snapshot.statistics(), snapshot.figures());
     header(&mut canvas, snapshot, &statistics.total.statistics, &figures.total);
     heaps::draw(&mut canvas, &snapshot.heaps, &statistics.memory_heaps);
-    let plan = Plan::new(snapshot);
+    let plan = DrawingPlan::new(snapshot);
     legend(&mut canvas, snapshot, &plan);
     vectors::draw(&mut canvas, snapshot, &plan, &figures.vectors);
     names(&mut canvas, snapshot);
@@ -76,7 +76,7 @@ fn header(canvas: &mut Canvas, snapshot: &Snapshot, sums: &Statistics, figures: 
 }
 
 /// Draws the colour legend.
-fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
+fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &DrawingPlan<'_>) {
     let mut found: Vec<(&str, &str)> = plan::KINDS
         .iter()
         .filter(|(kind, ..)| snapshot.allocations().any(|found| found.entry.kind == *kind))

@@ -34,8 +34,8 @@ pub(super) const KINDS: &[(ResourceKind, &str, &str)] = &[
 ];
 
 /// The layout of all vectors that are not empty.
-pub(super) struct Plan<'a> {
-    pub(super) parts: Vec<Part<'a>>,
+pub(super) struct DrawingPlan<'a> {
+    pub(super) parts: Vec<VectorPart<'a>>,
     /// The vectors that did not fit: their number, and the bytes of their blocks.
     pub(super) left_out: (u64, u64),
     /// True if some chunks are merged.
@@ -45,25 +45,25 @@ pub(super) struct Plan<'a> {
 }
 
 /// One vector.
-pub(super) struct Part<'a> {
+pub(super) struct VectorPart<'a> {
     pub(super) vector: &'a Vector,
     /// Its index in the snapshot.
     pub(super) index: usize,
-    pub(super) rows: Vec<Vec<Bar<'a>>>,
+    pub(super) rows: Vec<Vec<BlockBar<'a>>>,
     /// The blocks that did not fit: their number and their bytes.
     pub(super) left_out: (u64, u64),
 }
 
 /// A block or a dedicated allocation.
-pub(super) struct Bar<'a> {
-    pub(super) what: What<'a>,
+pub(super) struct BlockBar<'a> {
+    pub(super) what: BarSubject<'a>,
     pub(super) x: f64,
     pub(super) width: f64,
     pub(super) cells: Vec<Cell<'a>>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum What<'a> {
+pub(super) enum BarSubject<'a> {
     Block(&'a Block),
     Dedicated(&'a Dedicated),
 }
@@ -80,7 +80,7 @@ pub(super) struct Cell<'a> {
     pub(super) one: Option<(&'a Entry, u64, u64)>,
 }
 
-impl What<'_> {
+impl BarSubject<'_> {
     fn size(&self) -> u64 {
         match self {
             Self::Block(block) => block.size,
@@ -89,7 +89,7 @@ impl What<'_> {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> DrawingPlan<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         let mut plan = Self { parts: Vec::new(), left_out: (0, 0), has_crumbs: false, title_from: 0.0 };
         let mut rows = 0;
@@ -102,7 +102,7 @@ impl<'a> Plan<'a> {
                 plan.left_out = (plan.left_out.0 + 1, plan.left_out.1.saturating_add(bytes));
                 continue;
             }
-            let part = Part::new(vector, index, ROWS.min(ALL_ROWS - rows));
+            let part = VectorPart::new(vector, index, ROWS.min(ALL_ROWS - rows));
             rows += part.rows.len();
             plan.parts.push(part);
         }
@@ -115,13 +115,13 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> VectorPart<'a> {
     fn new(vector: &'a Vector, index: usize, rows: usize) -> Self {
         let mut dedicated: Vec<&Dedicated> = vector.dedicated.iter().collect();
         dedicated.sort_by_key(|dedicated| Reverse(dedicated.size));
-        let dedicated: Vec<What<'a>> = dedicated.into_iter().map(What::Dedicated).collect();
-        let blocks: Vec<What<'a>> = vector.blocks.iter().map(What::Block).collect();
-        let largest = blocks.iter().chain(&dedicated).map(What::size).max().unwrap_or(0);
+        let dedicated: Vec<BarSubject<'a>> = dedicated.into_iter().map(BarSubject::Dedicated).collect();
+        let blocks: Vec<BarSubject<'a>> = vector.blocks.iter().map(BarSubject::Block).collect();
+        let largest = blocks.iter().chain(&dedicated).map(BarSubject::size).max().unwrap_or(0);
         let (mut in_blocks, mut alone) = ((Vec::new(), 0), (Vec::new(), 0));
         for columns in COLUMNS.map(f64::from) {
             let widest = (INNER - GAP * (columns - 1.0)) / columns;
@@ -135,7 +135,7 @@ impl<'a> Part<'a> {
             }
         }
         let rest = blocks[in_blocks.1..].iter().chain(&dedicated[alone.1..]);
-        let bytes = rest.clone().map(What::size).fold(0, u64::saturating_add);
+        let bytes = rest.clone().map(BarSubject::size).fold(0, u64::saturating_add);
         let rows = in_blocks.0.into_iter().chain(alone.0);
         let rows = rows.map(|row| row.into_iter().map(bar).collect()).collect();
         Self { vector, index, rows, left_out: (widen(rest.count()), bytes) }
@@ -143,17 +143,17 @@ impl<'a> Part<'a> {
 }
 
 /// A bar with its content, left end and width.
-type Placed<'a> = (What<'a>, f64, f64);
+type PlacedBar<'a> = (BarSubject<'a>, f64, f64);
 
 /// Fills rows from the left, with the widest bar `widest` wide. Returns the number of bars that fit.
 fn place<'a>(
-    all: &[What<'a>],
+    all: &[BarSubject<'a>],
     largest: u64,
     widest: f64,
     gap: f64,
     rows: usize,
-) -> (Vec<Vec<Placed<'a>>>, usize) {
-    let mut placed: Vec<Vec<Placed<'a>>> = Vec::new();
+) -> (Vec<Vec<PlacedBar<'a>>>, usize) {
+    let mut placed: Vec<Vec<PlacedBar<'a>>> = Vec::new();
     let mut x = INNER;
     for (at, &what) in all.iter().enumerate() {
         let width = (widest * share(what.size(), largest)).max(NARROWEST);
@@ -173,16 +173,16 @@ fn place<'a>(
     (placed, all.len())
 }
 
-fn bar((what, x, width): Placed<'_>) -> Bar<'_> {
+fn bar((what, x, width): PlacedBar<'_>) -> BlockBar<'_> {
     let cells = match what {
-        What::Block(block) => cells(&block.chunks, width / float(block.size.max(1))),
-        What::Dedicated(dedicated) => {
+        BarSubject::Block(block) => cells(&block.chunks, width / float(block.size.max(1))),
+        BarSubject::Dedicated(dedicated) => {
             let entry = &dedicated.allocation;
             let one = Some((entry, 0, dedicated.size));
             vec![Cell { x: 0.0, width, class: class_of(entry.kind), quarters: 4, one }]
         }
     };
-    Bar { what, x, width, cells }
+    BlockBar { what, x, width, cells }
 }
 
 fn class_of(kind: ResourceKind) -> &'static str {

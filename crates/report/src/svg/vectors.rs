@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::canvas::{Canvas, INNER, LEFT, fitted, width_of};
-use super::plan::{Bar, Cell, Part, Plan, What};
+use super::plan::{BarSubject, BlockBar, Cell, DrawingPlan, VectorPart};
 use crate::cast::widen;
 use crate::figures::{Fragmentation, share};
 use crate::snapshot::{Block, Snapshot};
@@ -13,7 +13,12 @@ use crate::words::{bytes, clean, count, flags_of, percent, title};
 const LABEL: f64 = 6.0;
 const HEIGHT: f64 = 30.0;
 
-pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>, figures: &[Fragmentation]) {
+pub(super) fn draw(
+    canvas: &mut Canvas,
+    snapshot: &Snapshot,
+    plan: &DrawingPlan<'_>,
+    figures: &[Fragmentation],
+) {
     if plan.parts.is_empty() {
         canvas.skip(38.0);
         canvas.text("m", LEFT, "No memory is allocated.", INNER, 13.0);
@@ -56,7 +61,7 @@ pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>, fi
     }
 }
 
-fn heading(canvas: &mut Canvas, snapshot: &Snapshot, part: &Part<'_>, figures: &Fragmentation) {
+fn heading(canvas: &mut Canvas, snapshot: &Snapshot, part: &VectorPart<'_>, figures: &Fragmentation) {
     let vector = part.vector;
     canvas.skip(36.0);
     let name = fitted(&title(vector), 0.4 * INNER, 15.0);
@@ -76,9 +81,9 @@ fn heading(canvas: &mut Canvas, snapshot: &Snapshot, part: &Part<'_>, figures: &
     canvas.text_to_right("m", &line);
 }
 
-fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, title_from: f64) {
+fn draw_bar(canvas: &mut Canvas, bar: &BlockBar<'_>, title_from: f64) {
     let x = LEFT + bar.x;
-    if let What::Block(block) = bar.what {
+    if let BarSubject::Block(block) = bar.what {
         canvas.text_at("l", x, 0.0, &label(block, bar.width + 4.0));
         canvas.rect("k", x, LABEL, bar.width, HEIGHT, 2.0);
     }
@@ -114,8 +119,8 @@ fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, title_from: f64) {
     }
 }
 
-fn is_dedicated(row: &[Bar<'_>]) -> bool {
-    row.iter().any(|bar| matches!(bar.what, What::Dedicated(_)))
+fn is_dedicated(row: &[BlockBar<'_>]) -> bool {
+    row.iter().any(|bar| matches!(bar.what, BarSubject::Dedicated(_)))
 }
 
 /// Returns the longest label of a block that fits.

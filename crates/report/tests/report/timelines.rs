@@ -7,8 +7,8 @@ use serde_json::Value;
 use sublet::ResourceKind;
 use sublet::trace::{
     Allocate, AllocateFailed, AllocationNumber, BeginDefragmentation, DefragmentationNumber, Event, Existing,
-    Failure, Granted, Header, MemoryType, MoveOutcome, Needs, PoolNumber, PoolSettings, Record, ScopeNumber,
-    ScopeSettings, Trace, Wanted,
+    Failure, GrantedMemory, Header, MoveOutcome, Needs, PoolNumber, PoolSettings, Record, ScopeNumber,
+    ScopeSettings, Trace, TraceMemoryType, Wanted,
 };
 use sublet_report::{Snapshot, perfetto};
 
@@ -125,7 +125,8 @@ impl Recording {
     fn new() -> Self {
         let mut header = Header::default();
         header.program = NASTY[2].into();
-        header.memory_types = [0, 0, 1].map(|heap| MemoryType { heap, ..MemoryType::default() }).to_vec();
+        header.memory_types =
+            [0, 0, 1].map(|heap| TraceMemoryType { heap, ..TraceMemoryType::default() }).to_vec();
         Self { trace: Trace { header, ..Trace::default() }, now: Duration::ZERO }
     }
 
@@ -145,7 +146,7 @@ impl Recording {
             allocation: AllocationNumber(number),
             resource: Needs { size, kind: ResourceKind::Buffer, ..Needs::default() },
             wanted,
-            granted: Granted { memory_type, dedicated: false },
+            granted: GrantedMemory { memory_type, dedicated: false },
         })));
     }
 

@@ -7,12 +7,14 @@ use ash::vk;
 
 use super::record;
 use crate::facts::chain;
-use crate::hazards::{Bar, Half, On, Scope, Transfer, access2, is_outside, stages2};
-use crate::objects::commands::Command;
-use crate::objects::state::{Device, DeviceState};
+use crate::hazards::{
+    CommandBarrier, DependencyScope, Half, On, OwnershipTransfer, access2, is_outside, stages2,
+};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
-struct Rules {
+struct ImageBarrierRules {
     image: &'static str,
     bound: &'static str,
     new_layout: &'static str,
@@ -28,7 +30,7 @@ struct Rules {
 
 macro_rules! rules {
     ($image:literal, $buffer:literal) => {
-        Rules {
+        ImageBarrierRules {
             image: concat!("VUID-", $image, "-image-parameter"),
             bound: concat!("VUID-", $image, "-image-01932"),
             new_layout: concat!("VUID-", $image, "-newLayout-01198"),
@@ -44,8 +46,8 @@ macro_rules! rules {
     };
 }
 
-static FIRST: Rules = rules!("VkImageMemoryBarrier", "VkBufferMemoryBarrier");
-static SECOND: Rules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2");
+static FIRST: ImageBarrierRules = rules!("VkImageMemoryBarrier", "VkBufferMemoryBarrier");
+static SECOND: ImageBarrierRules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2");
 
 pub(crate) unsafe extern "system" fn barrier(
     command_buffer: vk::CommandBuffer,
@@ -93,20 +95,20 @@ pub(crate) unsafe extern "system" fn barrier2(
 /// The recorded form of a call's barriers.
 pub(crate) struct Barriers {
     /// Their scopes, if hazards are looked for.
-    pub(crate) bars: Option<Vec<Bar>>,
+    pub(crate) bars: Option<Vec<CommandBarrier>>,
     /// The layouts that they change.
-    pub(crate) changes: Vec<Command>,
+    pub(crate) changes: Vec<RecordedCommand>,
 }
 
 impl Barriers {
-    fn commands(self) -> Vec<Command> {
-        self.bars.map(Command::Barrier).into_iter().chain(self.changes).collect()
+    fn commands(self) -> Vec<RecordedCommand> {
+        self.bars.map(RecordedCommand::Barrier).into_iter().chain(self.changes).collect()
     }
 }
 
 /// Checks and reads the barriers of a call of the first form.
 pub(crate) fn of_first(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
     (src, dst): (vk::PipelineStageFlags, vk::PipelineStageFlags),
@@ -157,7 +159,7 @@ pub(crate) fn of_first(
 ///
 /// The arrays of `info` have as many elements as it says.
 pub(crate) unsafe fn of_second(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
     info: &vk::DependencyInfo<'_>,
@@ -183,13 +185,13 @@ pub(crate) unsafe fn first_stages(info: &vk::DependencyInfo<'_>) -> vk::Pipeline
 }
 
 /// The barriers of memory, of buffers and of images of a call of the second form.
-type Arrays<'a> =
+type BarrierArrays<'a> =
     (&'a [vk::MemoryBarrier2<'a>], &'a [vk::BufferMemoryBarrier2<'a>], &'a [vk::ImageMemoryBarrier2<'a>]);
 
 /// # Safety
 ///
 /// The arrays of `info` have as many elements as it says.
-unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> Arrays<'a> {
+unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> BarrierArrays<'a> {
     // SAFETY: the promise of `arrays` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
     let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
     // SAFETY: the promise of `arrays` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
@@ -201,9 +203,9 @@ unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> Arrays<'a> {
 
 /// The device and the command buffer that barriers are recorded for.
 struct Recorded<'a> {
-    device: &'a Device,
+    device: &'a DeviceObject,
     state: &'a DeviceState,
-    rules: &'static Rules,
+    rules: &'static ImageBarrierRules,
     /// The family of the command buffer.
     family: u32,
 }
@@ -218,9 +220,9 @@ impl Recorded<'_> {
     ) -> Barriers {
         let Self { device, state, rules, .. } = *self;
         let mut bars: Vec<_> = memory
-            .map(|barrier| Bar {
-                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+            .map(|barrier| CommandBarrier {
+                first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: DependencyScope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
                 on: On::All,
                 half: None,
             })
@@ -232,9 +234,9 @@ impl Recorded<'_> {
             }
             let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
             let exclusive = found.is_some_and(|buffer| buffer.exclusive);
-            bars.push(Bar {
-                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+            bars.push(CommandBarrier {
+                first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: DependencyScope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
                 on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
                 half: self.half(exclusive, families, Default::default(), rules.buffer_families),
             });
@@ -245,9 +247,9 @@ impl Recorded<'_> {
             let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
             let exclusive = state.images.get(&barrier.image).is_some_and(|image| image.exclusive);
             let half = self.half(exclusive, families, layouts, rules.image_families);
-            bars.push(Bar {
-                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+            bars.push(CommandBarrier {
+                first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: DependencyScope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
                 on: On::Image { image: barrier.image, range: barrier.subresource_range, layouts },
                 half,
             });
@@ -269,7 +271,7 @@ impl Recorded<'_> {
         if from == to || is_ignored || !(exclusive || is_outside(from) || is_outside(to)) {
             return None;
         }
-        let transfer = Transfer { from, to, layouts };
+        let transfer = OwnershipTransfer { from, to, layouts };
         if from == self.family {
             Some(Half::Release(transfer))
         } else if to == self.family {
@@ -282,7 +284,11 @@ impl Recorded<'_> {
     }
 
     /// The command for a barrier, or the rule that it breaks.
-    fn transition(&self, change: &vk::ImageMemoryBarrier2<'_>, half: Option<Half>) -> Option<Command> {
+    fn transition(
+        &self,
+        change: &vk::ImageMemoryBarrier2<'_>,
+        half: Option<Half>,
+    ) -> Option<RecordedCommand> {
         let Self { device, state, rules, .. } = *self;
         let Some(found) = state.images.get(&change.image) else {
             device.report(rules.image, state.missing(device, change.image));
@@ -322,7 +328,7 @@ impl Recorded<'_> {
             Some(Half::Acquire(transfer)) if is_outside(transfer.from) => (None, new),
             _ => (Some(old), new),
         };
-        Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
+        Some(RecordedCommand::Transition { image, old, new, range, rule: rules.old_layout })
     }
 }
 

@@ -5,21 +5,21 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::{BufferRules, buffer_size, record};
+use super::{BufferCommandRules, buffer_size, record};
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::commands::Command;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The most bytes that `vkCmdUpdateBuffer` takes: the data goes into the command buffer.
 const MOST_UPDATED: u64 = 65536;
 
 /// The rules of a copy between buffers. Each of the two commands has identifiers of its own.
-struct CopyRules {
+struct CopyBufferRules {
     recording: &'static str,
-    src: BufferRules,
-    dst: BufferRules,
+    src: BufferCommandRules,
+    dst: BufferCommandRules,
     src_offset: &'static str,
     dst_offset: &'static str,
     src_size: &'static str,
@@ -31,14 +31,14 @@ struct CopyRules {
 
 macro_rules! copy_rules {
     ($command:literal, $info:literal, $region:literal) => {
-        CopyRules {
+        CopyBufferRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: BufferRules {
+            src: BufferCommandRules {
                 parameter: concat!("VUID-", $info, "-srcBuffer-parameter"),
                 usage: concat!("VUID-", $info, "-srcBuffer-00118"),
                 bound: concat!("VUID-", $info, "-srcBuffer-00119"),
             },
-            dst: BufferRules {
+            dst: BufferCommandRules {
                 parameter: concat!("VUID-", $info, "-dstBuffer-parameter"),
                 usage: concat!("VUID-", $info, "-dstBuffer-00120"),
                 bound: concat!("VUID-", $info, "-dstBuffer-00121"),
@@ -93,7 +93,7 @@ pub(crate) unsafe extern "system" fn copy2(
 fn record_copy(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    rules: &CopyRules,
+    rules: &CopyBufferRules,
     (src, dst): (vk::Buffer, vk::Buffer),
     regions: Vec<vk::BufferCopy>,
 ) {
@@ -111,14 +111,14 @@ fn record_copy(
         }
         refuse_if!(overlapping(state, src, dst, &regions) => rules.overlap,
             "{names}: the bytes that are read are also written");
-        Ok(vec![Command::CopyBuffer { src, dst, regions }])
+        Ok(vec![RecordedCommand::CopyBuffer { src, dst, regions }])
     });
 }
 
 fn check_copy(
     region: &vk::BufferCopy,
     (src_size, dst_size): (u64, u64),
-    rules: &CopyRules,
+    rules: &CopyBufferRules,
 ) -> Result<(), Broken> {
     let vk::BufferCopy { src_offset: src, dst_offset: dst, size } = *region;
     refuse_if!(size == 0 => rules.empty, "size is 0");
@@ -157,7 +157,7 @@ pub(crate) unsafe extern "system" fn fill(
     size: u64,
     data: u32,
 ) {
-    let rules = BufferRules {
+    let rules = BufferCommandRules {
         parameter: "VUID-vkCmdFillBuffer-dstBuffer-parameter",
         usage: "VUID-vkCmdFillBuffer-dstBuffer-00029",
         bound: "VUID-vkCmdFillBuffer-dstBuffer-00031",
@@ -189,7 +189,7 @@ pub(crate) unsafe extern "system" fn fill(
         }
         // WHOLE_SIZE leaves what is behind the last multiple of 4.
         let size = if size == vk::WHOLE_SIZE { (whole - offset) & !3 } else { size };
-        Ok(vec![Command::Fill { dst, offset, size, data }])
+        Ok(vec![RecordedCommand::Fill { dst, offset, size, data }])
     });
 }
 
@@ -208,13 +208,13 @@ pub(crate) unsafe extern "system" fn update(
         };
         // SAFETY: VUID-vkCmdUpdateBuffer-pData-parameter: `dataSize` bytes.
         let data = unsafe { chain::array(p_data.cast::<u8>(), len) };
-        Ok(vec![Command::Update { dst, offset, data: data.to_vec() }])
+        Ok(vec![RecordedCommand::Update { dst, offset, data: data.to_vec() }])
     });
 }
 
 /// Returns whether `vkCmdUpdateBuffer` may write there; reports why not.
-fn updatable(device: &Device, state: &DeviceState, dst: vk::Buffer, offset: u64, size: u64) -> bool {
-    let rules = BufferRules {
+fn updatable(device: &DeviceObject, state: &DeviceState, dst: vk::Buffer, offset: u64, size: u64) -> bool {
+    let rules = BufferCommandRules {
         parameter: "VUID-vkCmdUpdateBuffer-dstBuffer-parameter",
         usage: "VUID-vkCmdUpdateBuffer-dstBuffer-00034",
         bound: "VUID-vkCmdUpdateBuffer-dstBuffer-00035",

@@ -3,15 +3,15 @@
 
 use ash::vk;
 
-use super::images::{ImageRules, RegionRules, usable_image};
+use super::images::{ImageCommandRules, RegionRules, usable_image};
 use super::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription};
-use crate::objects::commands::{Command, Target};
+use crate::objects::commands::{ImageTarget, RecordedCommand};
 
 /// The rules of an image that is cleared.
-const CLEAR: ImageRules = ImageRules {
+const CLEAR: ImageCommandRules = ImageCommandRules {
     parameter: "VUID-vkCmdClearColorImage-image-parameter",
     usage: "VUID-vkCmdClearColorImage-image-00002",
     bound: "VUID-vkCmdClearColorImage-image-00003",
@@ -63,8 +63,8 @@ pub(crate) unsafe extern "system" fn color(
                 format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());
             return Err(("SUBLET-unsupported-clear", text));
         };
-        let dst = Target { image, layout, layout_rule: CLEAR.layout };
-        Ok(vec![Command::Clear { dst, texel: channels.encode(bits), ranges: ranges.to_vec() }])
+        let dst = ImageTarget { image, layout, layout_rule: CLEAR.layout };
+        Ok(vec![RecordedCommand::Clear { dst, texel: channels.encode(bits), ranges: ranges.to_vec() }])
     });
 }
 

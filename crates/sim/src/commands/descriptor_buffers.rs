@@ -12,13 +12,13 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::memory::usage::buffer_limits;
 use crate::memory::usage::no_descriptor_buffers;
-use crate::objects::commands::Command;
-use crate::objects::descriptors::PipelineLayout;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::descriptors::PipelineLayoutDescription;
+use crate::objects::state::{DeviceObject, DeviceState};
 use crate::pipelines::descriptor_buffer::layout::SetPlaces;
 
 /// A descriptor buffer that a program wants to bind.
-struct Binding {
+struct DescriptorBufferBinding {
     address: u64,
     usage: Usage,
     /// True if it names the buffer of push descriptors.
@@ -46,21 +46,21 @@ pub(crate) unsafe extern "system" fn buffers(
             let push = unsafe {
                 chain::find::<vk::DescriptorBufferBindingPushDescriptorBufferHandleEXT<'_>>(info.p_next)
             };
-            Binding { address: info.address, usage: info.usage, push_handle: push.is_some() }
+            DescriptorBufferBinding { address: info.address, usage: info.usage, push_handle: push.is_some() }
         })
         .collect();
     let recording = "VUID-vkCmdBindDescriptorBuffersEXT-commandBuffer-recording";
     record(command_buffer, "vkCmdBindDescriptorBuffersEXT", recording, |device, state| {
         let buffers = check_buffers(device, state, &bindings)?;
-        Ok(vec![Command::BindDescriptorBuffers { buffers }])
+        Ok(vec![RecordedCommand::BindDescriptorBuffers { buffers }])
     });
 }
 
 /// The buffers at the addresses, if they may be bound.
 fn check_buffers(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    bindings: &[Binding],
+    bindings: &[DescriptorBufferBinding],
 ) -> Result<Vec<(vk::Buffer, u64)>, Broken> {
     if !device.features.descriptor_buffer {
         return Err(no_descriptor_buffers("VUID-vkCmdBindDescriptorBuffersEXT-None-08047"));
@@ -92,9 +92,9 @@ fn check_buffers(
 }
 
 fn check_buffer(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    binding: &Binding,
+    binding: &DescriptorBufferBinding,
 ) -> Result<(vk::Buffer, u64), Broken> {
     let limits = buffer_limits(device);
     let address = binding.address;
@@ -155,19 +155,19 @@ pub(crate) unsafe extern "system" fn offsets(
         let bound = state.commands.buffers.get(&command_buffer).map(|buffer| &buffer.uses.descriptor_buffers);
         let bound = bound.map_or(&[][..], Vec::as_slice);
         let layout = check_offsets(device, state, bound, layout, first, &sets)?;
-        Ok(vec![Command::SetOffsets { point, layout, first, sets }])
+        Ok(vec![RecordedCommand::SetOffsets { point, layout, first, sets }])
     });
 }
 
 /// The layout, if sets may lie at these places: each is one of the descriptor buffers that are `bound`, and an offset.
 fn check_offsets(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     bound: &[u64],
     layout: vk::PipelineLayout,
     first: u32,
     sets: &[(u32, u64)],
-) -> Result<Arc<PipelineLayout>, Broken> {
+) -> Result<Arc<PipelineLayoutDescription>, Broken> {
     if !device.features.descriptor_buffer {
         return Err(no_descriptor_buffers("VUID-vkCmdSetDescriptorBufferOffsetsEXT-None-08060"));
     }

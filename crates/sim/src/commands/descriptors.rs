@@ -12,11 +12,11 @@ use super::record;
 use crate::facts::arithmetic::{index, widen};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::commands::Command;
+use crate::objects::commands::RecordedCommand;
 use crate::objects::commands::bindings::BoundSet;
-use crate::objects::descriptors::contents::{Change, Contents, Descriptor};
-use crate::objects::descriptors::{PipelineLayout, SetLayout};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::descriptors::contents::{Contents, ContentsChange, SimulatedDescriptor};
+use crate::objects::descriptors::{PipelineLayoutDescription, SetLayoutDescription};
+use crate::objects::state::{DeviceObject, DeviceState};
 use crate::pipelines::descriptors;
 use crate::pipelines::descriptors::{Write, WriteTarget};
 
@@ -39,24 +39,24 @@ pub(crate) unsafe extern "system" fn bind_sets(
         let rule = "VUID-vkCmdBindDescriptorSets-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
         let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
-        Ok(vec![Command::BindSets { point, layout, first, sets }])
+        Ok(vec![RecordedCommand::BindSets { point, layout, first, sets }])
     });
 }
 
 fn pipeline_layout(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     handle: vk::PipelineLayout,
     rule: &'static str,
-) -> Result<Arc<PipelineLayout>, Broken> {
+) -> Result<Arc<PipelineLayoutDescription>, Broken> {
     state.known(device, handle, state.descriptors.pipeline_layout(handle).map(Arc::clone), rule)
 }
 
 /// The sets of a command with their dynamic offsets, if they may be bound.
 fn bound_sets(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    layout: &PipelineLayout,
+    layout: &PipelineLayoutDescription,
     first: u32,
     handles: &[vk::DescriptorSet],
     offsets: &[u32],
@@ -94,9 +94,9 @@ fn bound_sets(
 
 /// Checks whether dynamic offsets are aligned and stay within their buffers.
 fn check_offsets(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    layout: &SetLayout,
+    layout: &SetLayoutDescription,
     contents: &Contents,
     offsets: &[u32],
 ) -> Result<(), Broken> {
@@ -113,7 +113,8 @@ fn check_offsets(
         let dynamic = u64::from(dynamic);
         refuse_if!(dynamic % alignment.max(1) != 0 => rule,
             "the dynamic offset {dynamic} is no multiple of {alignment}");
-        let Some(&Descriptor::Buffer { buffer, offset, range, .. }) = contents.descriptor(number, element)
+        let Some(&SimulatedDescriptor::Buffer { buffer, offset, range, .. }) =
+            contents.descriptor(number, element)
         else {
             continue;
         };
@@ -153,19 +154,19 @@ pub(crate) unsafe extern "system" fn push_set(
         let rules = ["VUID-vkCmdPushDescriptorSet-set-00364", "VUID-vkCmdPushDescriptorSet-set-00365"];
         let layout = pipeline_layout(device, state, layout, rule)?;
         let changes = pushed(device, state, &layout, set, &writes, rules)?;
-        Ok(vec![Command::PushDescriptors { point, layout, set, changes }])
+        Ok(vec![RecordedCommand::PushDescriptors { point, layout, set, changes }])
     });
 }
 
 /// The changes that writes make to the push descriptors of a set.
 fn pushed(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    layout: &PipelineLayout,
+    layout: &PipelineLayoutDescription,
     set: u32,
     writes: &[Write],
     [number_rule, push_rule]: [&'static str; 2],
-) -> Result<Vec<Change>, Broken> {
+) -> Result<Vec<ContentsChange>, Broken> {
     refuse_if!(index(set) >= layout.sets.len() => number_rule,
         "set {set}, and the layout has {}", layout.sets.len());
     let Some(set_layout) = layout.set(set).filter(|set| set.has(LayoutFlags::PUSH_DESCRIPTOR_KHR)) else {
@@ -196,13 +197,13 @@ pub(crate) unsafe extern "system" fn push_with_template(
 ///
 /// `data` is NULL, or has what the template says.
 unsafe fn with_template(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     template: vk::DescriptorUpdateTemplate,
     layout: vk::PipelineLayout,
     set: u32,
     data: *const c_void,
-) -> Result<Command, Broken> {
+) -> Result<RecordedCommand, Broken> {
     let name = state.label(template);
     let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
     let found = state.known(device, template, state.descriptors.templates.get(&template), rule)?;
@@ -221,7 +222,7 @@ unsafe fn with_template(
         "VUID-vkCmdPushDescriptorSetWithTemplate-set-07305",
     ];
     let changes = pushed(device, state, &layout, set, &writes, rules)?;
-    Ok(Command::PushDescriptors { point, layout, set, changes })
+    Ok(RecordedCommand::PushDescriptors { point, layout, set, changes })
 }
 
 pub(crate) unsafe extern "system" fn push_constants(
@@ -242,12 +243,12 @@ pub(crate) unsafe extern "system" fn push_constants(
         check_constants(&layout, stages, (offset, size), limit)?;
         refuse_if!(widen(bytes.len()) != u64::from(size) => "VUID-vkCmdPushConstants-pValues-parameter",
             "pValues is NULL");
-        Ok(vec![Command::PushConstants { layout, offset, bytes: bytes.to_vec() }])
+        Ok(vec![RecordedCommand::PushConstants { layout, offset, bytes: bytes.to_vec() }])
     });
 }
 
 fn check_constants(
-    layout: &PipelineLayout,
+    layout: &PipelineLayoutDescription,
     stages: vk::ShaderStageFlags,
     (offset, size): (u32, u32),
     limit: u32,

@@ -9,8 +9,8 @@ use super::record;
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::profiles::MAX_GROUPS;
-use crate::objects::commands::Command;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// Bytes of a `VkDispatchIndirectCommand`.
 pub(crate) const INDIRECT_SIZE: u64 = 12;
@@ -30,7 +30,7 @@ pub(crate) unsafe extern "system" fn bind_pipeline(
             _ => "VUID-vkCmdBindPipeline-pipelineBindPoint-00779",
         };
         refuse_if!(point != own => rule, "{} is for {own:?}, and is bound as {point:?}", state.name(pipeline));
-        Ok(vec![Command::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }])
+        Ok(vec![RecordedCommand::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }])
     });
 }
 
@@ -55,7 +55,7 @@ pub(crate) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer,
         ];
         check_pipeline(state, command_buffer, "VUID-vkCmdDispatch-None-08606")?;
         check_groups(groups, rules)?;
-        Ok(vec![Command::Dispatch { groups }])
+        Ok(vec![RecordedCommand::Dispatch { groups }])
     });
 }
 
@@ -76,12 +76,12 @@ pub(crate) unsafe extern "system" fn indirect(
     record(command_buffer, "vkCmdDispatchIndirect", recording, |device, state| {
         check_pipeline(state, command_buffer, "VUID-vkCmdDispatchIndirect-None-08606")?;
         check_indirect(device, state, buffer, offset)?;
-        Ok(vec![Command::DispatchIndirect { buffer, offset }])
+        Ok(vec![RecordedCommand::DispatchIndirect { buffer, offset }])
     });
 }
 
 fn check_indirect(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     buffer: vk::Buffer,
     offset: u64,

@@ -10,11 +10,11 @@ use super::record;
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::commands::Command;
-use crate::objects::commands::draw::{Counts, Draw, DrawState, Span, indirect_size};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::commands::draw::{Draw, DrawCounts, DrawSpan, DrawState, indirect_size};
 use crate::objects::passes::Formats;
 use crate::objects::pipelines::DYNAMIC;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// Bytes of an index; `None` if the type is none that there is.
 pub(crate) fn index_size(kind: vk::IndexType) -> Option<u64> {
@@ -49,7 +49,7 @@ pub(crate) unsafe extern "system" fn bind_vertices(
         for &place in &buffers {
             check_buffer(device, state, place, vk::BufferUsageFlags::VERTEX_BUFFER, rules)?;
         }
-        Ok(vec![Command::BindVertexBuffers { first, buffers }])
+        Ok(vec![RecordedCommand::BindVertexBuffers { first, buffers }])
     });
 }
 
@@ -74,13 +74,13 @@ pub(crate) unsafe extern "system" fn bind_indices(
         };
         refuse_if!(!is_aligned(offset, size) => "VUID-vkCmdBindIndexBuffer-offset-08783",
             "offset is {offset}, no multiple of {size}");
-        Ok(vec![Command::BindIndexBuffer { buffer, offset, kind }])
+        Ok(vec![RecordedCommand::BindIndexBuffer { buffer, offset, kind }])
     });
 }
 
 /// The rules are those of a handle, of usage, of memory and of the offset.
 fn check_buffer(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     (buffer, offset): (vk::Buffer, u64),
     usage: vk::BufferUsageFlags,
@@ -97,7 +97,7 @@ fn check_buffer(
 }
 
 /// The rules of one of the commands that draw.
-struct Rules {
+struct DrawRules {
     outside: &'static str,
     pipeline: &'static str,
     buffers: &'static str,
@@ -116,7 +116,7 @@ struct Rules {
 
 macro_rules! draw_rules {
     ($command:literal) => {
-        Rules {
+        DrawRules {
             outside: concat!("VUID-", $command, "-renderpass"),
             pipeline: concat!("VUID-", $command, "-None-08606"),
             buffers: concat!("VUID-", $command, "-None-04007"),
@@ -151,8 +151,8 @@ pub(crate) unsafe extern "system" fn draw(
 ) {
     let recording = "VUID-vkCmdDraw-commandBuffer-recording";
     record(command_buffer, "vkCmdDraw", recording, |_, state| {
-        let span = Span { first, count, vertex_offset: 0, first_instance, instances };
-        made(state, command_buffer, Counts::Given(span), false, &draw_rules!("vkCmdDraw"))
+        let span = DrawSpan { first, count, vertex_offset: 0, first_instance, instances };
+        made(state, command_buffer, DrawCounts::Given(span), false, &draw_rules!("vkCmdDraw"))
     });
 }
 
@@ -166,8 +166,8 @@ pub(crate) unsafe extern "system" fn indexed(
 ) {
     let recording = "VUID-vkCmdDrawIndexed-commandBuffer-recording";
     record(command_buffer, "vkCmdDrawIndexed", recording, |_, state| {
-        let span = Span { first, count, vertex_offset, first_instance, instances };
-        made(state, command_buffer, Counts::Given(span), true, &draw_rules!("vkCmdDrawIndexed"))
+        let span = DrawSpan { first, count, vertex_offset, first_instance, instances };
+        made(state, command_buffer, DrawCounts::Given(span), true, &draw_rules!("vkCmdDrawIndexed"))
     });
 }
 
@@ -196,7 +196,7 @@ pub(crate) unsafe extern "system" fn indirect(
 ) {
     let recording = "VUID-vkCmdDrawIndirect-commandBuffer-recording";
     record(command_buffer, "vkCmdDrawIndirect", recording, |device, state| {
-        let counts = Counts::At { buffer, offset, count, stride };
+        let counts = DrawCounts::At { buffer, offset, count, stride };
         let rules = indirect_rules!("vkCmdDrawIndirect", "00487", "00488", "00476");
         check_indirect(device, state, counts, false, rules)?;
         made(state, command_buffer, counts, false, &draw_rules!("vkCmdDrawIndirect"))
@@ -212,7 +212,7 @@ pub(crate) unsafe extern "system" fn indexed_indirect(
 ) {
     let recording = "VUID-vkCmdDrawIndexedIndirect-commandBuffer-recording";
     record(command_buffer, "vkCmdDrawIndexedIndirect", recording, |device, state| {
-        let counts = Counts::At { buffer, offset, count, stride };
+        let counts = DrawCounts::At { buffer, offset, count, stride };
         let rules = indirect_rules!("vkCmdDrawIndexedIndirect", "00539", "00540", "00528");
         check_indirect(device, state, counts, true, rules)?;
         made(state, command_buffer, counts, true, &draw_rules!("vkCmdDrawIndexedIndirect"))
@@ -220,13 +220,13 @@ pub(crate) unsafe extern "system" fn indexed_indirect(
 }
 
 fn check_indirect(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    counts: Counts,
+    counts: DrawCounts,
     indexed: bool,
     [unknown, unfit, unbound, unaligned, one, several, apart]: [&'static str; 7],
 ) -> Result<(), Broken> {
-    let Counts::At { buffer, offset, count, stride } = counts else { return Ok(()) };
+    let DrawCounts::At { buffer, offset, count, stride } = counts else { return Ok(()) };
     if count == 0 {
         return Ok(());
     }
@@ -248,10 +248,10 @@ fn check_indirect(
 fn made(
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
-    counts: Counts,
+    counts: DrawCounts,
     indexed: bool,
-    rules: &Rules,
-) -> Result<Vec<Command>, Broken> {
+    rules: &DrawRules,
+) -> Result<Vec<RecordedCommand>, Broken> {
     let missing = |rule, text: &str| Err((rule, text.to_owned()));
     let Some(rendering) = state.rendering(command_buffer) else {
         return missing(rules.outside, "no rendering has begun");
@@ -275,7 +275,7 @@ fn made(
     }
     let indices = if indexed { *indices } else { None };
     refuse_if!(indexed && indices.is_none() => rules.indices, "no index buffer is bound");
-    if let (Some((buffer, offset, kind)), Counts::Given(span)) = (indices, counts) {
+    if let (Some((buffer, offset, kind)), DrawCounts::Given(span)) = (indices, counts) {
         let size = index_size(kind).unwrap_or(0);
         let end = u64::from(span.first).saturating_add(u64::from(span.count)).saturating_mul(size);
         let whole = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
@@ -290,11 +290,11 @@ fn made(
         indices,
         counts,
     };
-    Ok(vec![Command::Draw(Arc::new(draw))])
+    Ok(vec![RecordedCommand::Draw(Arc::new(draw))])
 }
 
 /// Checks whether a pipeline is for what is attached.
-fn fits(own: &Formats, attached: &Formats, rules: &Rules) -> Result<(), Broken> {
+fn fits(own: &Formats, attached: &Formats, rules: &DrawRules) -> Result<(), Broken> {
     if attached.in_pass {
         refuse_if!(own != attached => rules.pass, "the pipeline is for {own:?}, and the pass has {attached:?}");
         return Ok(());

@@ -11,10 +11,10 @@ use super::{barriers, record};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::hazards::stages2;
-use crate::objects::commands::Command;
+use crate::objects::commands::RecordedCommand;
 use crate::objects::entry::{checked, on_device};
 use crate::objects::host;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 pub(crate) unsafe extern "system" fn create(
     device: vk::Device,
@@ -76,7 +76,12 @@ fn of_host(
 }
 
 /// Checks whether an event is set.
-fn known(device: &Device, state: &DeviceState, event: vk::Event, rule: &'static str) -> Result<bool, Broken> {
+fn known(
+    device: &DeviceObject,
+    state: &DeviceState,
+    event: vk::Event,
+    rule: &'static str,
+) -> Result<bool, Broken> {
     state.known(device, event, state.sync.events.get(&event).copied(), rule)
 }
 
@@ -88,7 +93,7 @@ pub(crate) unsafe extern "system" fn set(
     let recording = "VUID-vkCmdSetEvent-commandBuffer-recording";
     record(command_buffer, "vkCmdSetEvent", recording, |device, state| {
         known(device, state, event, "VUID-vkCmdSetEvent-event-parameter")?;
-        Ok(vec![Command::SetEvent { event, stages: stages2(stages) }])
+        Ok(vec![RecordedCommand::SetEvent { event, stages: stages2(stages) }])
     });
 }
 
@@ -108,7 +113,7 @@ pub(crate) unsafe extern "system" fn set2(
         known(device, state, event, "VUID-vkCmdSetEvent2-event-parameter")?;
         // SAFETY: VUID-vkCmdSetEvent2-pDependencyInfo-parameter: a valid structure.
         let stages = unsafe { barriers::first_stages(info) };
-        Ok(vec![Command::SetEvent { event, stages }])
+        Ok(vec![RecordedCommand::SetEvent { event, stages }])
     });
 }
 
@@ -120,7 +125,7 @@ pub(crate) unsafe extern "system" fn reset(
     let recording = "VUID-vkCmdResetEvent-commandBuffer-recording";
     record(command_buffer, "vkCmdResetEvent", recording, |device, state| {
         known(device, state, event, "VUID-vkCmdResetEvent-event-parameter")?;
-        Ok(vec![Command::ResetEvent { event }])
+        Ok(vec![RecordedCommand::ResetEvent { event }])
     });
 }
 
@@ -134,7 +139,7 @@ pub(crate) unsafe extern "system" fn reset2(
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdResetEvent2-synchronization2-03829",
             "the feature synchronization2 is not enabled");
         known(device, state, event, "VUID-vkCmdResetEvent2-event-parameter")?;
-        Ok(vec![Command::ResetEvent { event }])
+        Ok(vec![RecordedCommand::ResetEvent { event }])
     });
 }
 
@@ -195,8 +200,8 @@ pub(crate) unsafe extern "system" fn wait2(
 }
 
 /// The wait, and the changes of layout behind it.
-fn waiting(events: Vec<vk::Event>, all: Barriers) -> Vec<Command> {
-    let mut commands = vec![Command::WaitEvents { events, bars: all.bars.unwrap_or_default() }];
+fn waiting(events: Vec<vk::Event>, all: Barriers) -> Vec<RecordedCommand> {
+    let mut commands = vec![RecordedCommand::WaitEvents { events, bars: all.bars.unwrap_or_default() }];
     commands.extend(all.changes);
     commands
 }

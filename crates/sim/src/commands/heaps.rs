@@ -10,12 +10,12 @@ use crate::facts::chain;
 use crate::facts::ffi;
 use crate::memory::usage::heap_limits;
 use crate::memory::usage::no_heaps;
-use crate::objects::commands::Command;
+use crate::objects::commands::RecordedCommand;
 use crate::objects::heaps::HeapBinding;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The rules of the two commands, in the same order.
-struct Rules {
+struct BindHeapRules {
     recording: &'static str,
     parameter: &'static str,
     reserved_end: &'static str,
@@ -32,7 +32,7 @@ pub(crate) unsafe extern "system" fn samplers(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    const RULES: Rules = Rules {
+    const RULES: BindHeapRules = BindHeapRules {
         recording: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-recording",
         parameter: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter",
         reserved_end: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11223",
@@ -54,7 +54,7 @@ pub(crate) unsafe extern "system" fn resources(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    const RULES: Rules = Rules {
+    const RULES: BindHeapRules = BindHeapRules {
         recording: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-recording",
         parameter: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter",
         reserved_end: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11232",
@@ -77,13 +77,13 @@ pub(crate) unsafe extern "system" fn resources(
 
 /// The command, if the heap may be bound.
 fn bind(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
     info: Option<&ffi::BindHeapInfoEXT>,
     sampler: bool,
-    rules: &Rules,
-) -> Result<Vec<Command>, Broken> {
+    rules: &BindHeapRules,
+) -> Result<Vec<RecordedCommand>, Broken> {
     let Some(limits) = heap_limits(device) else {
         // Vulkan has no rule for it: without the feature, no buffer could be bound.
         return Err(no_heaps(rules.usage));
@@ -135,7 +135,7 @@ fn bind(
             return Err((rules.other, text));
         }
     }
-    Ok(vec![Command::BindHeap(heap)])
+    Ok(vec![RecordedCommand::BindHeap(heap)])
 }
 
 pub(crate) unsafe extern "system" fn push_data(
@@ -151,11 +151,11 @@ pub(crate) unsafe extern "system" fn push_data(
         let count = u32::try_from(size).unwrap_or(0);
         // SAFETY: VUID-VkPushDataInfoEXT-data-parameter.
         let bytes = unsafe { chain::array(info.data.address.cast::<u8>(), count) };
-        Ok(vec![Command::PushData { offset: info.offset, bytes: bytes.to_vec() }])
+        Ok(vec![RecordedCommand::PushData { offset: info.offset, bytes: bytes.to_vec() }])
     });
 }
 
-fn check_push(device: &Device, offset: u32, size: u64) -> Result<(), Broken> {
+fn check_push(device: &DeviceObject, offset: u32, size: u64) -> Result<(), Broken> {
     let Some(limits) = heap_limits(device) else {
         return Err(no_heaps("VUID-VkPushDataInfoEXT-offset-11243"));
     };

@@ -28,9 +28,9 @@ use crate::facts::arithmetic::index;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::ffi;
 use crate::hazards::Site;
-use crate::objects::commands::{Command, CommandBuffer, Phase};
+use crate::objects::commands::{CommandBuffer, CommandBufferState, RecordedCommand};
 use crate::objects::entry::{entries, on_command_buffer_checked};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 pub(crate) use barriers::layout_name;
 
@@ -140,12 +140,12 @@ pub(crate) fn record(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
     recording_rule: &'static str,
-    body: impl FnOnce(&Device, &DeviceState) -> Result<Vec<Command>, Broken>,
+    body: impl FnOnce(&DeviceObject, &DeviceState) -> Result<Vec<RecordedCommand>, Broken>,
 ) {
     on_command_buffer_checked(command_buffer, call, |device| {
         let mut state = device.state.lock();
         let buffer = state.commands.buffers.get(&command_buffer);
-        refuse_if!(buffer.is_none_or(|buffer| buffer.phase != Phase::Recording) => recording_rule,
+        refuse_if!(buffer.is_none_or(|buffer| buffer.phase != CommandBufferState::Recording) => recording_rule,
             "{} is not being recorded", state.name(command_buffer));
         check_family(device, &state, command_buffer, call)?;
         check_outside(buffer, call)?;
@@ -155,7 +155,7 @@ pub(crate) fn record(
             if judged {
                 let site = Site { call, index: buffer.uses.calls, buffer: command_buffer };
                 buffer.uses.calls += 1;
-                Arc::make_mut(&mut buffer.commands).push(Command::By(site));
+                Arc::make_mut(&mut buffer.commands).push(RecordedCommand::By(site));
             }
             commands.iter().for_each(|command| buffer.uses.add(command));
             Arc::make_mut(&mut buffer.commands).extend(commands);
@@ -182,7 +182,7 @@ const COMPUTE_OR_DRAW: vk::QueueFlags =
     vk::QueueFlags::from_raw(vk::QueueFlags::COMPUTE.as_raw() | vk::QueueFlags::GRAPHICS.as_raw());
 
 fn check_family(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
     call: &'static str,
@@ -223,7 +223,7 @@ fn check_outside(buffer: Option<&CommandBuffer>, call: &'static str) -> Result<(
 }
 
 /// The rules for a buffer in a command.
-struct BufferRules {
+struct BufferCommandRules {
     parameter: &'static str,
     usage: &'static str,
     bound: &'static str,
@@ -231,11 +231,11 @@ struct BufferRules {
 
 /// The size of a buffer that a command may use. Else it reports why not, and answers `None`.
 fn buffer_size(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     buffer: vk::Buffer,
     usage: vk::BufferUsageFlags,
-    rules: &BufferRules,
+    rules: &BufferCommandRules,
 ) -> Option<u64> {
     let name = state.name(buffer);
     let Some(found) = state.buffers.get(&buffer) else {

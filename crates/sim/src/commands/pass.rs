@@ -6,27 +6,27 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::record;
-use super::rendering::{Asked, Rules, resolve_mode};
+use super::rendering::{AttachmentRules, RenderingRequest, resolve_mode};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::commands::Command;
-use crate::objects::commands::rendering::{AttachmentSlot, Pass, Rendering};
-use crate::objects::passes::{Framebuffer, PassInfo};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::commands::rendering::{AttachmentSlot, BegunPass, BegunRendering};
+use crate::objects::passes::{Framebuffer, PassDescription};
+use crate::objects::state::{DeviceObject, DeviceState};
 
-const COLOR: Rules = Rules {
+const COLOR: AttachmentRules = AttachmentRules {
     aspect: vk::ImageAspectFlags::COLOR,
     usage: (vk::ImageUsageFlags::COLOR_ATTACHMENT, "VUID-VkFramebufferCreateInfo-pAttachments-00877"),
     format: "VUID-VkFramebufferCreateInfo-pAttachments-00880",
     layout: "VUID-vkCmdBeginRenderPass-initialLayout-00900",
     resolved_layout: "VUID-vkCmdBeginRenderPass-initialLayout-00900",
 };
-const DEPTH: Rules = Rules {
+const DEPTH: AttachmentRules = AttachmentRules {
     aspect: vk::ImageAspectFlags::DEPTH,
     usage: (vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT, "VUID-VkFramebufferCreateInfo-pAttachments-02633"),
     ..COLOR
 };
-const STENCIL: Rules = Rules { aspect: vk::ImageAspectFlags::STENCIL, ..DEPTH };
+const STENCIL: AttachmentRules = AttachmentRules { aspect: vk::ImageAspectFlags::STENCIL, ..DEPTH };
 
 pub(crate) unsafe extern "system" fn begin(
     command_buffer: vk::CommandBuffer,
@@ -58,7 +58,7 @@ pub(crate) unsafe extern "system" fn begin(
             "the framebuffer has {} columns, and {right} are rendered", extent.width);
         refuse_if!(bottom > extent.height.into() => "VUID-VkRenderPassBeginInfo-pNext-02853",
             "the framebuffer has {} rows, and {bottom} are rendered", extent.height);
-        let asked = Asked {
+        let asked = RenderingRequest {
             attachments: attachments(pass, framebuffer, clears)?,
             area,
             layers: framebuffer.layers,
@@ -70,11 +70,11 @@ pub(crate) unsafe extern "system" fn begin(
                 "VUID-VkRenderPassBeginInfo-pNext-02853",
             ],
         };
-        let mut rendering = Rendering::new(device, state, &asked, pass.formats.clone())?;
+        let mut rendering = BegunRendering::new(device, state, &asked, pass.formats.clone())?;
         let mut commands = changes(device, state, pass, framebuffer, true)?;
         let behind = changes(device, state, pass, framebuffer, false)?;
-        rendering.pass = Some(Pass { pass: info.render_pass, framebuffer: info.framebuffer, behind });
-        commands.push(Command::BeginRendering(Arc::new(rendering)));
+        rendering.pass = Some(BegunPass { pass: info.render_pass, framebuffer: info.framebuffer, behind });
+        commands.push(RecordedCommand::BeginRendering(Arc::new(rendering)));
         Ok(commands)
     });
 }
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
         let Some((rendering, pass)) = found else {
             return Err(("VUID-vkCmdEndRenderPass-None-06170", "no render pass has begun".to_owned()));
         };
-        let mut commands = vec![Command::EndRendering(Arc::clone(rendering))];
+        let mut commands = vec![RecordedCommand::EndRendering(Arc::clone(rendering))];
         commands.extend(pass.behind.iter().cloned());
         Ok(commands)
     });
@@ -95,10 +95,10 @@ pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
 
 /// The attachments of a pass, in the form of dynamic rendering.
 fn attachments<'a>(
-    pass: &PassInfo,
+    pass: &PassDescription,
     framebuffer: &Framebuffer,
     clears: &[vk::ClearValue],
-) -> Result<Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>, Broken> {
+) -> Result<Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static AttachmentRules)>, Broken> {
     let of = |(at, layout): (usize, vk::ImageLayout)| -> Result<vk::RenderingAttachmentInfo<'a>, Broken> {
         let clear = clears.get(at).copied();
         let attachment = &pass.attachments[at];
@@ -142,12 +142,12 @@ fn attachments<'a>(
 
 /// The changes of layouts with which a pass begins or ends, and what they order.
 fn changes(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    pass: &PassInfo,
+    pass: &PassDescription,
     framebuffer: &Framebuffer,
     begins: bool,
-) -> Result<Vec<Command>, Broken> {
+) -> Result<Vec<RecordedCommand>, Broken> {
     let rule = "VUID-vkCmdBeginRenderPass-initialLayout-00900";
     let mut changes = Vec::new();
     for (at, meanwhile) in pass.references() {
@@ -163,8 +163,8 @@ fn changes(
         }
     }
     let bars = state.hazards.is_some().then(|| pass.bars(begins, &changes));
-    let mut commands: Vec<_> = bars.map(Command::Barrier).into_iter().collect();
-    commands.extend(changes.into_iter().map(|(image, range, (old, new))| Command::Transition {
+    let mut commands: Vec<_> = bars.map(RecordedCommand::Barrier).into_iter().collect();
+    commands.extend(changes.into_iter().map(|(image, range, (old, new))| RecordedCommand::Transition {
         image,
         old: Some(old),
         new,

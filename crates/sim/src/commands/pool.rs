@@ -10,9 +10,9 @@ use ash::vk::Handle as _;
 use super::record;
 use crate::facts::broken::refuse_if;
 use crate::facts::chain;
-use crate::objects::commands::{Command, CommandBuffer, Phase, Pool, Uses};
+use crate::objects::commands::{CommandBuffer, CommandBufferState, CommandPoolObject, RecordedCommand, Uses};
 use crate::objects::entry::{checked, on_command_buffer_checked, on_device};
-use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
 use crate::objects::{host, registry};
 
 pub(crate) unsafe extern "system" fn create(
@@ -28,7 +28,7 @@ pub(crate) unsafe extern "system" fn create(
         refuse_if!(!device.families.contains(&family) => "VUID-vkCreateCommandPool-queueFamilyIndex-01937",
             "queueFamilyIndex is {family}, and the device was created without that family");
         let handle = device.hub.handle();
-        let pool = Pool { family, flags: info.flags, buffers: Default::default() };
+        let pool = CommandPoolObject { family, flags: info.flags, buffers: Default::default() };
         device.state.lock().commands.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateCommandPool-pCommandPool-parameter.
         unsafe { chain::output(p_pool, handle) };
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "system" fn allocate(
             let buffer = CommandBuffer {
                 pool: info.command_pool,
                 level: info.level,
-                phase: Phase::Initial,
+                phase: CommandBufferState::Initial,
                 usage: vk::CommandBufferUsageFlags::empty(),
                 commands: Arc::default(),
                 uses: Uses::default(),
@@ -181,16 +181,16 @@ pub(crate) unsafe extern "system" fn begin(
         };
         refuse_if!(buffer.pending > 0 => "VUID-vkBeginCommandBuffer-commandBuffer-00049",
             "{name} is begun, and a submission still runs it");
-        refuse_if!(buffer.phase == Phase::Recording => "VUID-vkBeginCommandBuffer-commandBuffer-00049",
+        refuse_if!(buffer.phase == CommandBufferState::Recording => "VUID-vkBeginCommandBuffer-commandBuffer-00049",
             "{name} is begun, and it is being recorded");
-        refuse_if!(buffer.phase != Phase::Initial && !resettable
+        refuse_if!(buffer.phase != CommandBufferState::Initial && !resettable
             => "VUID-vkBeginCommandBuffer-commandBuffer-00050",
             "{name} is begun again, and its pool was created without RESET_COMMAND_BUFFER");
         refuse_if!(buffer.is_secondary() && info.p_inheritance_info.is_null()
             => "VUID-vkBeginCommandBuffer-commandBuffer-00051",
             "{name} is secondary, and pInheritanceInfo is NULL");
         buffer.clear();
-        buffer.phase = Phase::Recording;
+        buffer.phase = CommandBufferState::Recording;
         buffer.usage = info.flags;
         Ok(vk::Result::SUCCESS)
     })
@@ -201,12 +201,14 @@ pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> v
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         match state.commands.buffers.get_mut(&command_buffer) {
-            Some(buffer) if buffer.phase == Phase::Recording && buffer.uses.rendering.is_some() => {
+            Some(buffer)
+                if buffer.phase == CommandBufferState::Recording && buffer.uses.rendering.is_some() =>
+            {
                 let text = format!("rendering in {name} has begun and not ended");
                 Err(("VUID-vkEndCommandBuffer-commandBuffer-00060", text))
             }
-            Some(buffer) if buffer.phase == Phase::Recording => {
-                buffer.phase = Phase::Executable;
+            Some(buffer) if buffer.phase == CommandBufferState::Recording => {
+                buffer.phase = CommandBufferState::Executable;
                 Ok(vk::Result::SUCCESS)
             }
             _ => {
@@ -248,16 +250,16 @@ pub(crate) unsafe extern "system" fn execute_commands(
         let mut commands = Vec::new();
         for &handle in handles {
             // Secondary command buffers neither inherit bindings nor leave any.
-            commands.push(Command::ForgetBindings);
+            commands.push(RecordedCommand::ForgetBindings);
             commands.extend(secondary(device, state, handle));
-            commands.push(Command::ForgetBindings);
+            commands.push(RecordedCommand::ForgetBindings);
         }
         Ok(commands)
     });
 }
 
 /// The current commands of a secondary command buffer, for a primary one to take over.
-fn secondary(device: &Device, state: &DeviceState, handle: vk::CommandBuffer) -> Vec<Command> {
+fn secondary(device: &DeviceObject, state: &DeviceState, handle: vk::CommandBuffer) -> Vec<RecordedCommand> {
     let name = state.name(handle);
     match state.commands.buffers.get(&handle) {
         None => {
@@ -267,7 +269,7 @@ fn secondary(device: &Device, state: &DeviceState, handle: vk::CommandBuffer) ->
         Some(buffer) if buffer.level != vk::CommandBufferLevel::SECONDARY => {
             device.report("VUID-vkCmdExecuteCommands-pCommandBuffers-00088", format!("{name} is primary"))
         }
-        Some(buffer) if buffer.phase != Phase::Executable => {
+        Some(buffer) if buffer.phase != CommandBufferState::Executable => {
             let text = format!("{name} is not executable, but {:?}", buffer.phase);
             device.report("VUID-vkCmdExecuteCommands-pCommandBuffers-00089", text);
         }

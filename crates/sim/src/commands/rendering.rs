@@ -9,15 +9,17 @@ use super::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription, level_size};
-use crate::objects::commands::rendering::{Attached, Attachment, AttachmentSlot, LARGEST, Rendering};
-use crate::objects::commands::{Command, Target};
+use crate::objects::commands::rendering::{
+    AttachmentSlot, AttachmentTarget, BegunRendering, LARGEST, RenderingAttachment,
+};
+use crate::objects::commands::{ImageTarget, RecordedCommand};
 use crate::objects::passes::Formats;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The request for rendering.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RenderingRequest<'a> {
     /// The attachments, each with its rules.
-    pub(crate) attachments: Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
+    pub(crate) attachments: Vec<(AttachmentSlot, vk::RenderingAttachmentInfo<'a>, &'static AttachmentRules)>,
     pub(crate) area: vk::Rect2D,
     pub(crate) layers: u32,
     pub(crate) view_mask: u32,
@@ -25,11 +27,11 @@ pub(crate) struct Asked<'a> {
     pub(crate) sides: [&'static str; 4],
 }
 
-impl Rendering {
+impl BegunRendering {
     pub(crate) fn new(
-        device: &Device,
+        device: &DeviceObject,
         state: &DeviceState,
-        asked: &Asked<'_>,
+        asked: &RenderingRequest<'_>,
         mut formats: Formats,
     ) -> Result<Self, Broken> {
         let (area, [left, top, ..]) = (asked.area, asked.sides);
@@ -43,7 +45,7 @@ impl Rendering {
         let mut attachments = Vec::new();
         for (slot, info, rules) in &asked.attachments {
             for &layers in &layers {
-                let made = Attachment::new(device, state, (*slot, info), layers, rules)?;
+                let made = RenderingAttachment::new(device, state, (*slot, info), layers, rules)?;
                 for attached in std::iter::once(&made.to).chain(&made.resolve) {
                     check_area(state, attached, area, asked.sides)?;
                 }
@@ -64,7 +66,7 @@ const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const DEPTH_READ: vk::ImageLayout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
 
 /// The rules of a kind of attachments.
-pub(crate) struct Rules {
+pub(crate) struct AttachmentRules {
     pub(crate) aspect: vk::ImageAspectFlags,
     pub(crate) usage: (vk::ImageUsageFlags, &'static str),
     pub(crate) format: &'static str,
@@ -76,21 +78,21 @@ pub(crate) struct Rules {
 /// chance.
 pub(crate) const LOST: u8 = 0xa5;
 
-const COLOR: Rules = Rules {
+const COLOR: AttachmentRules = AttachmentRules {
     aspect: vk::ImageAspectFlags::COLOR,
     usage: (vk::ImageUsageFlags::COLOR_ATTACHMENT, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
     format: "VUID-VkRenderingInfo-colorAttachmentCount-06087",
     layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09592",
     resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09593",
 };
-const DEPTH: Rules = Rules {
+const DEPTH: AttachmentRules = AttachmentRules {
     aspect: vk::ImageAspectFlags::DEPTH,
     usage: (vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT, "VUID-VkRenderingInfo-pDepthAttachment-06088"),
     format: "VUID-VkRenderingInfo-pDepthAttachment-06547",
     layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09588",
     resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09589",
 };
-const STENCIL: Rules = Rules {
+const STENCIL: AttachmentRules = AttachmentRules {
     aspect: vk::ImageAspectFlags::STENCIL,
     usage: (vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT, "VUID-VkRenderingInfo-pStencilAttachment-06089"),
     format: "VUID-VkRenderingInfo-pStencilAttachment-06548",
@@ -138,7 +140,7 @@ pub(crate) unsafe extern "system" fn begin(
             view_mask: info.view_mask,
             ..Formats::default()
         };
-        let asked = Asked {
+        let asked = RenderingRequest {
             attachments: given.map(|(slot, attachment, rules)| (slot, *attachment, rules)).collect(),
             area: info.render_area,
             layers: info.layer_count,
@@ -150,8 +152,8 @@ pub(crate) unsafe extern "system" fn begin(
                 "VUID-VkRenderingInfo-pNext-06080",
             ],
         };
-        let rendering = Rendering::new(device, state, &asked, formats)?;
-        Ok(vec![Command::BeginRendering(Arc::new(rendering))])
+        let rendering = BegunRendering::new(device, state, &asked, formats)?;
+        Ok(vec![RecordedCommand::BeginRendering(Arc::new(rendering))])
     });
 }
 
@@ -161,24 +163,24 @@ pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
         let rendering = state.rendering(command_buffer);
         let rendering = rendering.filter(|rendering| rendering.pass.is_none());
         let nothing = || ("VUID-vkCmdEndRendering-None-06161", "no rendering has begun".to_owned());
-        Ok(vec![Command::EndRendering(rendering.cloned().ok_or_else(nothing)?)])
+        Ok(vec![RecordedCommand::EndRendering(rendering.cloned().ok_or_else(nothing)?)])
     });
 }
 
 impl DeviceState {
     /// The rendering that has begun in a command buffer.
-    pub(crate) fn rendering(&self, command_buffer: vk::CommandBuffer) -> Option<&Arc<Rendering>> {
+    pub(crate) fn rendering(&self, command_buffer: vk::CommandBuffer) -> Option<&Arc<BegunRendering>> {
         self.commands.buffers.get(&command_buffer)?.uses.rendering.as_ref()
     }
 }
 
-impl Attachment {
+impl RenderingAttachment {
     fn new(
-        device: &Device,
+        device: &DeviceObject,
         state: &DeviceState,
         (slot, info): (AttachmentSlot, &vk::RenderingAttachmentInfo<'_>),
         layers: (u32, u32),
-        rules: &Rules,
+        rules: &AttachmentRules,
     ) -> Result<Self, Broken> {
         let unknown = "VUID-VkRenderingAttachmentInfo-imageView-parameter";
         let place = (info.image_view, info.image_layout, rules.layout);
@@ -224,13 +226,13 @@ pub(crate) fn resolve_mode(format: vk::Format) -> Option<vk::ResolveModeFlags> {
 
 /// The attachment of a view, and its image.
 fn attached<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &'a DeviceState,
     (view, layout, layout_rule): (vk::ImageView, vk::ImageLayout, &'static str),
     (first, count): (u32, u32),
-    rules: &Rules,
+    rules: &AttachmentRules,
     unknown: &'static str,
-) -> Result<(Attached, &'a ImageDescription), Broken> {
+) -> Result<(AttachmentTarget, &'a ImageDescription), Broken> {
     let name = state.label(view);
     let found = state.known(device, view, state.image_views.get(&view), unknown)?;
     let image = state.known(device, found.image, state.images.get(&found.image), unknown)?;
@@ -248,14 +250,14 @@ fn attached<'a>(
         base_array_layer: range.base_array_layer + first,
         layer_count: count.min(there.saturating_sub(first)),
     };
-    let target = Target { image: found.image, layout, layout_rule };
-    Ok((Attached { target, layers, format }, description))
+    let target = ImageTarget { image: found.image, layout, layout_rule };
+    Ok((AttachmentTarget { target, layers, format }, description))
 }
 
 /// Checks whether what is rendered lies in an attachment.
 fn check_area(
     state: &DeviceState,
-    attached: &Attached,
+    attached: &AttachmentTarget,
     area: vk::Rect2D,
     [.., on_right, below]: [&'static str; 4],
 ) -> Result<(), Broken> {

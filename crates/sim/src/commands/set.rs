@@ -6,7 +6,7 @@ use ash::vk;
 use super::record;
 use crate::facts::broken::refuse_if;
 use crate::facts::chain;
-use crate::objects::commands::Command;
+use crate::objects::commands::RecordedCommand;
 
 pub(crate) unsafe extern "system" fn viewport(
     command_buffer: vk::CommandBuffer,
@@ -30,7 +30,7 @@ pub(crate) unsafe extern "system" fn viewport(
             refuse_if!(!unit.contains(&viewport.max_depth) => "VUID-VkViewport-maxDepth-01235",
                 "maxDepth is {}", viewport.max_depth);
         }
-        Ok(vec![Command::Set(0)])
+        Ok(vec![RecordedCommand::Set(0)])
     });
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe extern "system" fn scissor(
             refuse_if!(offset.y.checked_add_unsigned(extent.height).is_none()
                 => "VUID-vkCmdSetScissor-offset-00597", "a scissor is {} high", extent.height);
         }
-        Ok(vec![Command::Set(1)])
+        Ok(vec![RecordedCommand::Set(1)])
     });
 }
 
@@ -66,13 +66,13 @@ pub(crate) unsafe extern "system" fn depth_bias(
     record(command_buffer, "vkCmdSetDepthBias", recording, |_, _| {
         refuse_if!(clamp != 0.0 => "VUID-vkCmdSetDepthBias-depthBiasClamp-00790",
             "the clamp is {clamp}, and the simulated device has no feature depthBiasClamp");
-        Ok(vec![Command::Set(2)])
+        Ok(vec![RecordedCommand::Set(2)])
     });
 }
 
 pub(crate) unsafe extern "system" fn blend_constants(command_buffer: vk::CommandBuffer, _: *const [f32; 4]) {
     let recording = "VUID-vkCmdSetBlendConstants-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetBlendConstants", recording, |_, _| Ok(vec![Command::Set(3)]));
+    record(command_buffer, "vkCmdSetBlendConstants", recording, |_, _| Ok(vec![RecordedCommand::Set(3)]));
 }
 
 pub(crate) unsafe extern "system" fn stencil_reference(
@@ -83,18 +83,18 @@ pub(crate) unsafe extern "system" fn stencil_reference(
     let recording = "VUID-vkCmdSetStencilReference-commandBuffer-recording";
     record(command_buffer, "vkCmdSetStencilReference", recording, |_, _| {
         refuse_if!(faces.is_empty() => "VUID-vkCmdSetStencilReference-faceMask-requiredbitmask", "there is no face");
-        Ok(vec![Command::Set(4)])
+        Ok(vec![RecordedCommand::Set(4)])
     });
 }
 
 pub(crate) unsafe extern "system" fn cull_mode(command_buffer: vk::CommandBuffer, _: vk::CullModeFlags) {
     let recording = "VUID-vkCmdSetCullMode-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetCullMode", recording, |_, _| Ok(vec![Command::Set(5)]));
+    record(command_buffer, "vkCmdSetCullMode", recording, |_, _| Ok(vec![RecordedCommand::Set(5)]));
 }
 
 pub(crate) unsafe extern "system" fn front_face(command_buffer: vk::CommandBuffer, _: vk::FrontFace) {
     let recording = "VUID-vkCmdSetFrontFace-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetFrontFace", recording, |_, _| Ok(vec![Command::Set(6)]));
+    record(command_buffer, "vkCmdSetFrontFace", recording, |_, _| Ok(vec![RecordedCommand::Set(6)]));
 }
 
 pub(crate) unsafe extern "system" fn begin_label(
@@ -102,7 +102,9 @@ pub(crate) unsafe extern "system" fn begin_label(
     _: *const vk::DebugUtilsLabelEXT<'_>,
 ) {
     let recording = "VUID-vkCmdBeginDebugUtilsLabelEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdBeginDebugUtilsLabelEXT", recording, |_, _| Ok(vec![Command::Label(true)]));
+    record(command_buffer, "vkCmdBeginDebugUtilsLabelEXT", recording, |_, _| {
+        Ok(vec![RecordedCommand::Label(true)])
+    });
 }
 
 pub(crate) unsafe extern "system" fn end_label(command_buffer: vk::CommandBuffer) {
@@ -110,6 +112,6 @@ pub(crate) unsafe extern "system" fn end_label(command_buffer: vk::CommandBuffer
     record(command_buffer, "vkCmdEndDebugUtilsLabelEXT", recording, |_, state| {
         let begun = state.commands.buffers.get(&command_buffer).map_or(0, |buffer| buffer.uses.labels);
         refuse_if!(begun == 0 => "VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01912", "no label was begun");
-        Ok(vec![Command::Label(false)])
+        Ok(vec![RecordedCommand::Label(false)])
     });
 }

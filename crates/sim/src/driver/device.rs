@@ -11,10 +11,10 @@ use crate::driver::null;
 use crate::facts::broken::refuse_if;
 use crate::facts::{arithmetic, chain, extensions};
 use crate::objects::entry::{checked, entries, on_device, on_physical_device_checked};
-use crate::objects::features::Features;
-use crate::objects::memory::Memory;
+use crate::objects::features::EnabledFeatures;
+use crate::objects::memory::MemoryObject;
 use crate::objects::registry;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 entries! {
     Instance result vk::PFN_vkCreateDevice = create: core 0 "vkCreateDevice";
@@ -56,11 +56,11 @@ unsafe extern "system" fn create(
             return Ok(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
         }
         // SAFETY: the chain is valid: VUID-VkDeviceCreateInfo-pNext-pNext.
-        let mut features = unsafe { Features::read(info.p_next) };
+        let mut features = unsafe { EnabledFeatures::read(info.p_next) };
         // SAFETY: VUID-VkDeviceCreateInfo-pEnabledFeatures-parameter.
         let plain = unsafe { chain::input(info.p_enabled_features) };
         features.sparse_binding |= plain.is_some_and(|plain| plain.sparse_binding != vk::FALSE);
-        if !features.within(&Features::supported(hub)) {
+        if !features.within(&EnabledFeatures::supported(hub)) {
             return Ok(vk::Result::ERROR_FEATURE_NOT_PRESENT);
         }
         let handle =
@@ -69,7 +69,8 @@ unsafe extern "system" fn create(
         families.sort_unstable();
         let queues: Vec<_> = families.iter().map(|_| vk::Queue::from_raw(registry::reserve())).collect();
         let minor = instance.minor.min(hub.device_minor);
-        let device = Arc::new(Device::new(handle, (queues, families), instance, minor, enabled, features));
+        let device =
+            Arc::new(DeviceObject::new(handle, (queues, families), instance, minor, enabled, features));
         registry::add_device(&device);
         instance.devices.fetch_add(1, Ordering::Relaxed);
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter.
@@ -111,7 +112,7 @@ impl DeviceState {
         let image_views = self.image_views.iter().map(|(&handle, view)| {
             format!("{} of {}", self.name(handle), self.resource_name(view.image.as_raw()))
         });
-        let memories = self.memories.iter().map(|(&handle, Memory { info, .. })| {
+        let memories = self.memories.iter().map(|(&handle, MemoryObject { info, .. })| {
             format!("{} of memory type {}", bytes(self.name(handle), info.size), info.type_index)
         });
         buffers

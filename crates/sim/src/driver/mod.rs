@@ -14,9 +14,9 @@ use ash::vk;
 use crate::commands;
 use crate::execution::{queue, sparse, sync};
 use crate::memory::{allocate, bind, external, mapping, requirements, resource};
-use crate::objects::entry::{EntryPoint, Function, Level, When};
+use crate::objects::entry::{EntryPoint, Function, FunctionLevel, When};
 use crate::objects::registry;
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 use crate::pipelines::{descriptor_buffer, descriptor_heap, descriptors, passes, pipeline};
 
 /// Every list of entry points.
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
         _ => {}
     }
     let entry = find(name)?;
-    if entry.level == Level::Global {
+    if entry.level == FunctionLevel::Global {
         return entry.offered(name, |_| true).then_some(entry.function);
     }
     let owner = registry::instance(instance)?;
@@ -93,9 +93,9 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr(
 ) -> vk::PFN_vkVoidFunction {
     // SAFETY: a null-terminated string or NULL: VUID-vkGetDeviceProcAddr-pName-parameter.
     let name = unsafe { name(p_name) }?;
-    let owner: std::sync::Arc<Device> = registry::device(device)?;
+    let owner: std::sync::Arc<DeviceObject> = registry::device(device)?;
     let entry = find(name)?;
-    let offered = entry.level == Level::Device
+    let offered = entry.level == FunctionLevel::Device
         && entry.offered(name, |when| match when {
             When::Core(minor) => minor <= owner.minor,
             When::Extension(extension) => {

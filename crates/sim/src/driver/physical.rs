@@ -10,7 +10,7 @@ use crate::facts::profiles::{
 };
 use crate::facts::{chain, extensions};
 use crate::objects::entry::{entries, on_physical_device};
-use crate::objects::features::Features;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::state::{Hub, Instance};
 use crate::pipelines::{descriptor_buffer, descriptor_heap, descriptors};
 
@@ -241,7 +241,7 @@ unsafe extern "system" fn features2(device: vk::PhysicalDevice, out: *mut vk::Ph
         };
         out.features = plain_features(&instance.hub);
         // SAFETY: the chain is valid: VUID-VkPhysicalDeviceFeatures2-pNext-pNext.
-        unsafe { Features::supported(&instance.hub).write(out.p_next) };
+        unsafe { EnabledFeatures::supported(&instance.hub).write(out.p_next) };
     });
 }
 
@@ -249,7 +249,7 @@ unsafe extern "system" fn features2(device: vk::PhysicalDevice, out: *mut vk::Ph
 fn plain_features(hub: &Hub) -> vk::PhysicalDeviceFeatures {
     vk::PhysicalDeviceFeatures {
         robust_buffer_access: vk::TRUE,
-        sparse_binding: vk::Bool32::from(Features::supported(hub).sparse_binding),
+        sparse_binding: vk::Bool32::from(EnabledFeatures::supported(hub).sparse_binding),
         ..Default::default()
     }
 }
@@ -313,7 +313,7 @@ fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPro
 
 /// The families, of which the first can do everything.
 fn families(hub: &Hub) -> Vec<vk::QueueFamilyProperties> {
-    let sparse = Features::supported(hub).sparse_binding;
+    let sparse = EnabledFeatures::supported(hub).sparse_binding;
     let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
     let each = hub.families.iter().map(|&(flags, queue_count)| vk::QueueFamilyProperties {
         queue_flags: flags | sparse,

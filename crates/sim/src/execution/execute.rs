@@ -15,21 +15,21 @@ use crate::execution::judge;
 use crate::execution::kernel;
 use crate::execution::kernel::Groups;
 use crate::facts::arithmetic::host_size;
-use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, LevelLayout};
 use crate::hazards::Actor;
 use crate::objects::commands::bindings::Bindings;
-use crate::objects::commands::rendering::Attached;
-use crate::objects::commands::{Command, Target};
-use crate::objects::state::{Bytes, Device, DeviceState, Unusable};
+use crate::objects::commands::rendering::AttachmentTarget;
+use crate::objects::commands::{ImageTarget, RecordedCommand};
+use crate::objects::state::{DeviceObject, DeviceState, StoreRange, Unusable};
 
 /// A move of bytes. It answers false if the memory is too small, or has no host memory behind it.
-pub(crate) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
+pub(crate) type Work = Box<dyn FnOnce(&DeviceObject) -> bool + Send>;
 
 /// The work of the commands, in order. A command whose resources are gone is reported and left out.
 pub(crate) fn resolve(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
-    commands: &Arc<Vec<Command>>,
+    commands: &Arc<Vec<RecordedCommand>>,
     (timeline, submission): (usize, u64),
 ) -> Vec<Work> {
     let mut works = Vec::new();
@@ -38,19 +38,19 @@ pub(crate) fn resolve(
     for (index, command) in commands.iter().enumerate() {
         bindings.apply(command);
         match (command, actor) {
-            (Command::By(site), _) => actor = Some(Actor { timeline, submission, site: *site }),
+            (RecordedCommand::By(site), _) => actor = Some(Actor { timeline, submission, site: *site }),
             (_, Some(actor)) => works.push(judged(commands, index, actor)),
             _ => {}
         }
         match command {
-            Command::Dispatch { groups } => {
+            RecordedCommand::Dispatch { groups } => {
                 works.extend(kernel::start(device, state, &bindings, Groups::Given(*groups), actor));
             }
-            Command::DispatchIndirect { buffer: from, offset } => {
+            RecordedCommand::DispatchIndirect { buffer: from, offset } => {
                 let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
                 works.extend(from.and_then(|from| kernel::start(device, state, &bindings, from, actor)));
             }
-            Command::Draw(draw) => {
+            RecordedCommand::Draw(draw) => {
                 works.extend(kernel::draw(device, state, &bindings, draw, actor));
             }
             _ => works.extend(resolve_one(device, state, command)),
@@ -60,9 +60,9 @@ pub(crate) fn resolve(
 }
 
 /// The judging of a command, in its place among what the commands do.
-fn judged(commands: &Arc<Vec<Command>>, index: usize, actor: Actor) -> Work {
+fn judged(commands: &Arc<Vec<RecordedCommand>>, index: usize, actor: Actor) -> Work {
     let commands = Arc::clone(commands);
-    Box::new(move |device: &Device| {
+    Box::new(move |device: &DeviceObject| {
         if let Some(command) = commands.get(index) {
             judge::judge(device, command, actor);
         }
@@ -70,9 +70,9 @@ fn judged(commands: &Arc<Vec<Command>>, index: usize, actor: Actor) -> Work {
     })
 }
 
-fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> Vec<Work> {
+fn resolve_one(device: &DeviceObject, state: &mut DeviceState, command: &RecordedCommand) -> Vec<Work> {
     match command {
-        Command::CopyBuffer { src, dst, regions } => {
+        RecordedCommand::CopyBuffer { src, dst, regions } => {
             let (Some(src), Some(dst)) = (buffer(device, state, *src), buffer(device, state, *dst)) else {
                 return Vec::new();
             };
@@ -85,21 +85,21 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             });
             each.collect()
         }
-        Command::Fill { dst, offset, size, data } => {
+        RecordedCommand::Fill { dst, offset, size, data } => {
             let Some(dst) = buffer(device, state, *dst) else {
                 return Vec::new();
             };
             let (start, size, data) = (dst.offset + offset, *size, *data);
             vec![work(move || fill(&dst, start, size, &data.to_le_bytes()))]
         }
-        Command::Update { dst, offset, data } => {
+        RecordedCommand::Update { dst, offset, data } => {
             let Some(dst) = buffer(device, state, *dst) else {
                 return Vec::new();
             };
             let (start, data) = (dst.offset + offset, data.clone());
             vec![work(move || dst.store.write(start, &data))]
         }
-        Command::BufferToImage { src, dst, regions } => {
+        RecordedCommand::BufferToImage { src, dst, regions } => {
             let to = image(device, state, *dst, regions.iter().map(|region| &region.image_subresource));
             let (Some(from), Some(to)) = (buffer(device, state, *src), to) else {
                 return Vec::new();
@@ -107,7 +107,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter().map(|region| buffer_image(device, &from, &to, region, true));
             each.collect()
         }
-        Command::ImageToBuffer { src, dst, regions } => {
+        RecordedCommand::ImageToBuffer { src, dst, regions } => {
             let from = image(device, state, *src, regions.iter().map(|region| &region.image_subresource));
             let (Some(from), Some(to)) = (from, buffer(device, state, *dst)) else {
                 return Vec::new();
@@ -115,14 +115,14 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter().map(|region| buffer_image(device, &to, &from, region, false));
             each.collect()
         }
-        Command::CopyImage { src, dst, regions } => {
+        RecordedCommand::CopyImage { src, dst, regions } => {
             let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
             let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
             };
             regions.iter().flat_map(|region| image_image(device, &from, &to, region)).collect()
         }
-        Command::Blit { src, dst, regions, filter } => {
+        RecordedCommand::Blit { src, dst, regions, filter } => {
             let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
             let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
@@ -130,7 +130,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter();
             each.flat_map(|region| resample::blit(device.profile(), (&from, &to), region, *filter)).collect()
         }
-        Command::ResolveImage { src, dst, regions } => {
+        RecordedCommand::ResolveImage { src, dst, regions } => {
             let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
             let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
@@ -138,7 +138,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter();
             each.flat_map(|region| resample::resolve(device.profile(), (&from, &to), region)).collect()
         }
-        Command::BeginRendering(rendering) => {
+        RecordedCommand::BeginRendering(rendering) => {
             let mut works = Vec::new();
             for one in &rendering.attachments {
                 let pixels = attachment(device, state, &one.to);
@@ -151,7 +151,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             }
             works
         }
-        Command::EndRendering(rendering) => {
+        RecordedCommand::EndRendering(rendering) => {
             let mut works = Vec::new();
             for one in &rendering.attachments {
                 // Their layouts were checked when rendering began.
@@ -168,44 +168,44 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             }
             works
         }
-        Command::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
-        Command::Transition { image, old, new, range, rule } => {
+        RecordedCommand::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
+        RecordedCommand::Transition { image, old, new, range, rule } => {
             transition(device, state, *image, (*old, *new), range, rule);
             Vec::new()
         }
         // `Bindings` follows them.
-        Command::BindSets { .. }
-        | Command::PushDescriptors { .. }
-        | Command::PushConstants { .. }
-        | Command::BindHeap(_)
-        | Command::PushData { .. }
-        | Command::BindDescriptorBuffers { .. }
-        | Command::SetOffsets { .. }
-        | Command::BindPipeline { .. }
+        RecordedCommand::BindSets { .. }
+        | RecordedCommand::PushDescriptors { .. }
+        | RecordedCommand::PushConstants { .. }
+        | RecordedCommand::BindHeap(_)
+        | RecordedCommand::PushData { .. }
+        | RecordedCommand::BindDescriptorBuffers { .. }
+        | RecordedCommand::SetOffsets { .. }
+        | RecordedCommand::BindPipeline { .. }
         // They are run with what is bound, see `resolve`.
-        | Command::Dispatch { .. }
-        | Command::DispatchIndirect { .. }
-        | Command::Draw(_)
+        | RecordedCommand::Dispatch { .. }
+        | RecordedCommand::DispatchIndirect { .. }
+        | RecordedCommand::Draw(_)
         // Draws have what was bound and set when they were recorded.
-        | Command::BindVertexBuffers { .. }
-        | Command::BindIndexBuffer { .. }
-        | Command::Set(_)
-        | Command::Label(_)
-        | Command::ForgetBindings
+        | RecordedCommand::BindVertexBuffers { .. }
+        | RecordedCommand::BindIndexBuffer { .. }
+        | RecordedCommand::Set(_)
+        | RecordedCommand::Label(_)
+        | RecordedCommand::ForgetBindings
         // They are for the judge.
-        | Command::By(_)
-        | Command::Barrier(_) => Vec::new(),
-        Command::SetEvent { event, .. } => vec![set_event(*event, true)],
-        Command::ResetEvent { event } => vec![set_event(*event, false)],
-        Command::WaitEvents { events, .. } => {
+        | RecordedCommand::By(_)
+        | RecordedCommand::Barrier(_) => Vec::new(),
+        RecordedCommand::SetEvent { event, .. } => vec![set_event(*event, true)],
+        RecordedCommand::ResetEvent { event } => vec![set_event(*event, false)],
+        RecordedCommand::WaitEvents { events, .. } => {
             let events = events.clone();
-            vec![Box::new(move |device: &Device| wait_for(device, &events))]
+            vec![Box::new(move |device: &DeviceObject| wait_for(device, &events))]
         }
     }
 }
 
 fn set_event(event: vk::Event, set: bool) -> Work {
-    Box::new(move |device: &Device| {
+    Box::new(move |device: &DeviceObject| {
         if let Some(event) = device.state.lock().sync.events.get_mut(&event) {
             *event = set;
         }
@@ -214,7 +214,7 @@ fn set_event(event: vk::Event, set: bool) -> Work {
 }
 
 /// A queue that waits finds its events set: whatever sets them is before it on the same queue, or the host has done it.
-fn wait_for(device: &Device, events: &[vk::Event]) -> bool {
+fn wait_for(device: &DeviceObject, events: &[vk::Event]) -> bool {
     let state = device.state.lock();
     for event in events.iter().filter(|event| state.sync.events.get(event) != Some(&true)) {
         let text = format!("{} is waited for, and nothing has set it", state.name(*event));
@@ -228,7 +228,7 @@ pub(crate) fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
 }
 
 /// A buffer's bytes. Submission has checked that it has some; a submission that waited may find it gone.
-pub(crate) fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<Bytes> {
+pub(crate) fn buffer(device: &DeviceObject, state: &DeviceState, buffer: vk::Buffer) -> Option<StoreRange> {
     match state.buffer_bytes(buffer) {
         Ok(bytes) => Some(bytes),
         Err(reason) => {
@@ -242,7 +242,7 @@ pub(crate) fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -
 /// An image that a command touches.
 #[derive(Clone)]
 pub(crate) struct Pixels {
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: StoreRange,
     pub(crate) description: ImageDescription,
 }
 
@@ -257,9 +257,9 @@ impl Pixels {
 
 /// An image's bytes, if its layouts are what the command says.
 fn image<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    target: Target,
+    target: ImageTarget,
     layers: impl Iterator<Item = &'a vk::ImageSubresourceLayers>,
 ) -> Option<Pixels> {
     let pixels = match Pixels::of(state, target.image) {
@@ -281,9 +281,9 @@ fn image<'a>(
 
 /// Both images of a command, if their layouts are what it says.
 fn images<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    (src, dst): (Target, Target),
+    (src, dst): (ImageTarget, ImageTarget),
     layers: impl Iterator<Item = (&'a vk::ImageSubresourceLayers, &'a vk::ImageSubresourceLayers)> + Clone,
 ) -> Option<(Pixels, Pixels)> {
     let from = image(device, state, src, layers.clone().map(|(src, _)| src));
@@ -292,12 +292,12 @@ fn images<'a>(
 }
 
 /// The bytes of an attachment's image.
-fn attachment(device: &Device, state: &DeviceState, attached: &Attached) -> Option<Pixels> {
+fn attachment(device: &DeviceObject, state: &DeviceState, attached: &AttachmentTarget) -> Option<Pixels> {
     image(device, state, attached.target, std::iter::once(&attached.layers))
 }
 
 /// Reports an image that is not in the layout that the command names. The bytes are the same in all layouts.
-fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32, layer: u32) {
+fn check_layout(device: &DeviceObject, state: &DeviceState, target: ImageTarget, level: u32, layer: u32) {
     let real = state.commands.layout(target.image, level, layer);
     if real != Some(target.layout) {
         let text = format!(
@@ -310,7 +310,7 @@ fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32
     }
 }
 
-impl Attached {
+impl AttachmentTarget {
     /// The bytes, as the view shows them.
     pub(crate) fn pixels(&self, state: &DeviceState) -> Option<Pixels> {
         let mut pixels = Pixels::of(state, self.target.image).ok()?;
@@ -320,7 +320,7 @@ impl Attached {
 }
 
 fn transition(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     image: vk::Image,
     (old, new): (Option<vk::ImageLayout>, vk::ImageLayout),
@@ -371,7 +371,7 @@ fn subresources(
 }
 
 /// Repeats `pattern` over a range.
-fn fill(dst: &Bytes, start: u64, size: u64, pattern: &[u8]) -> bool {
+fn fill(dst: &StoreRange, start: u64, size: u64, pattern: &[u8]) -> bool {
     const CHUNK: usize = 1 << 16;
     let most = host_size(size).unwrap_or(CHUNK).min(CHUNK);
     let chunk = pattern.repeat(most.div_ceil(pattern.len()));
@@ -390,7 +390,7 @@ fn fill(dst: &Bytes, start: u64, size: u64, pattern: &[u8]) -> bool {
 
 /// A row of texel blocks: in a buffer, or in an image, where an aspect is a part of each block.
 #[derive(Clone, Copy)]
-struct Row {
+struct TexelRow {
     at: u64,
     /// From a block to the next.
     stride: u64,
@@ -400,7 +400,7 @@ struct Row {
 }
 
 /// Copies `count` blocks. If a block of the source is smaller, the rest becomes 0.
-fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
+fn copy_row(dst: &StoreRange, to: TexelRow, src: &StoreRange, from: TexelRow, count: u64) -> bool {
     let whole = from.stride == from.bytes && to.stride == to.bytes && from.bytes == to.bytes;
     if whole {
         return dst.store.copy_from(dst.offset + to.at, &src.store, src.offset + from.at, count * from.bytes);
@@ -421,7 +421,7 @@ fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
 }
 
 /// The offset of a block in an image. Units: blocks, slices and layers.
-pub(crate) fn block_at(level: &Level, x: u64, y: u64, z: u64) -> u64 {
+pub(crate) fn block_at(level: &LevelLayout, x: u64, y: u64, z: u64) -> u64 {
     level.offset + z * level.depth_pitch + y * level.row_pitch + x * level.plane.bytes
 }
 
@@ -431,8 +431,8 @@ fn blocks_of(texels: i32, block: u32) -> u64 {
 }
 
 fn buffer_image(
-    device: &Device,
-    buffer: &Bytes,
+    device: &DeviceObject,
+    buffer: &StoreRange,
     image: &Pixels,
     region: &vk::BufferImageCopy,
     to_image: bool,
@@ -455,7 +455,7 @@ fn buffer_image(
                 let slices = u64::from(layer) * u64::from(depth) + u64::from(slice);
                 let start = region.buffer_offset + slices * in_buffer.slice_pitch;
                 (0..in_buffer.down).all(|row| {
-                    let buffer_row = Row {
+                    let buffer_row = TexelRow {
                         at: start + row * in_buffer.row_pitch,
                         stride: aspect.buffer_bytes,
                         first: 0,
@@ -476,11 +476,11 @@ fn buffer_image(
     })
 }
 
-fn aspect_row(level: &Level, aspect: &Aspect, at: u64) -> Row {
-    Row { at, stride: level.plane.bytes, first: aspect.first, bytes: aspect.bytes }
+fn aspect_row(level: &LevelLayout, aspect: &Aspect, at: u64) -> TexelRow {
+    TexelRow { at, stride: level.plane.bytes, first: aspect.first, bytes: aspect.bytes }
 }
 
-fn image_image(device: &Device, src: &Pixels, dst: &Pixels, region: &vk::ImageCopy) -> Vec<Work> {
+fn image_image(device: &DeviceObject, src: &Pixels, dst: &Pixels, region: &vk::ImageCopy) -> Vec<Work> {
     let aspects = |mask: vk::ImageAspectFlags| {
         let bits = mask.as_raw();
         (0..u32::BITS)
@@ -521,7 +521,7 @@ fn image_image(device: &Device, src: &Pixels, dst: &Pixels, region: &vk::ImageCo
 
 /// A place in one slice or layer of an image.
 struct TexelPosition {
-    level: Level,
+    level: LevelLayout,
     aspect: Aspect,
     x: u64,
     y: u64,
@@ -529,7 +529,7 @@ struct TexelPosition {
 }
 
 impl TexelPosition {
-    fn row(&self, row: u64) -> Row {
+    fn row(&self, row: u64) -> TexelRow {
         aspect_row(&self.level, &self.aspect, block_at(&self.level, self.x, self.y + row, self.z))
     }
 }
@@ -553,9 +553,9 @@ fn place(
 }
 
 fn clear(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    target: Target,
+    target: ImageTarget,
     texel: &[u8],
     ranges: &[vk::ImageSubresourceRange],
 ) -> Vec<Work> {

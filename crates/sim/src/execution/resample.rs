@@ -4,15 +4,15 @@ use ash::vk;
 
 use super::execute::{Pixels, Work, block_at, work};
 use crate::commands::images::blit::between;
-use crate::facts::format::{Aspect, Channels, ImageLayout, Level};
+use crate::facts::format::{Aspect, Channels, ImageLayout, LevelLayout};
 use crate::facts::profiles::Profile;
-use crate::objects::commands::rendering::{Attached, LARGEST};
-use crate::objects::state::Bytes;
+use crate::objects::commands::rendering::{AttachmentTarget, LARGEST};
+use crate::objects::state::StoreRange;
 
 /// One level of one layer of an image, of one aspect.
 pub(crate) struct Surface {
-    bytes: Bytes,
-    level: Level,
+    bytes: StoreRange,
+    level: LevelLayout,
     aspect: Aspect,
     /// Bytes of the aspect in a texel.
     size: usize,
@@ -217,7 +217,7 @@ fn blit_layer(
 pub(crate) fn fill(
     profile: &'static Profile,
     pixels: Pixels,
-    attached: &Attached,
+    attached: &AttachmentTarget,
     area: vk::Rect2D,
     texel: &[u8],
 ) -> Work {

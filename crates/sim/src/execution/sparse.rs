@@ -13,9 +13,9 @@ use crate::facts::chain;
 use crate::facts::format::SPARSE_PAGE as PAGE;
 use crate::memory::bind::place;
 use crate::objects::entry::{entries, on_queue};
-use crate::objects::memory::Binding;
+use crate::objects::memory::BoundResource;
 use crate::objects::resources::SparseRange;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 entries! {
     Device result vk::PFN_vkQueueBindSparse = bind_sparse: core 0 "vkQueueBindSparse";
@@ -71,7 +71,7 @@ unsafe extern "system" fn bind_sparse(
 }
 
 fn check(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     handle: vk::Buffer,
     page: &vk::SparseMemoryBind,
@@ -114,14 +114,14 @@ fn check(
 
 impl DeviceState {
     /// Binds checked pages; NULL unbinds them.
-    fn bind_pages(&mut self, device: &Device, handle: vk::Buffer, page: &vk::SparseMemoryBind) {
+    fn bind_pages(&mut self, device: &DeviceObject, handle: vk::Buffer, page: &vk::SparseMemoryBind) {
         let &vk::SparseMemoryBind { resource_offset, size, memory, memory_offset, .. } = page;
         self.unbind_pages(handle, resource_offset, size);
         if memory.is_null() {
             return;
         }
         let end = memory_offset + size;
-        let binding = Binding { end, used_end: end, linear: true, alias: false };
+        let binding = BoundResource { end, used_end: end, linear: true, alias: false };
         let name = self.label(handle);
         place(device, self, memory, memory_offset, handle.as_raw(), &name, binding);
         if let Some(pages) = self.buffers.get_mut(&handle).and_then(|buffer| buffer.pages.as_mut()) {

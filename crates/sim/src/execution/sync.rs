@@ -14,8 +14,8 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::entry::{checked, entries, on_device};
 use crate::objects::host;
-use crate::objects::state::{Device, DeviceState, Label};
-use crate::objects::sync::{Fence, Kind, Semaphore};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
+use crate::objects::sync::{Fence, Semaphore, SemaphoreKind};
 
 entries! {
     Device result vk::PFN_vkCreateFence = create_fence: core 0 "vkCreateFence";
@@ -74,7 +74,7 @@ unsafe extern "system" fn destroy_fence(
 
 /// The fences of an array, all of which must exist.
 fn known(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     fences: &[vk::Fence],
     rule: &'static str,
@@ -161,7 +161,7 @@ unsafe extern "system" fn wait_for_fences(
 ///
 /// When it returns, the device is locked again.
 fn wait<'a>(
-    device: &'a Device,
+    device: &'a DeviceObject,
     state: MutexGuard<'a, DeviceState>,
     timeout: u64,
     names: &str,
@@ -206,13 +206,13 @@ unsafe extern "system" fn create_semaphore(
                 refuse_if!(!device.features.timeline_semaphore
                     => "VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252",
                     "the feature timelineSemaphore is not enabled");
-                Kind::Timeline { value: typed.initial_value, scheduled: typed.initial_value }
+                SemaphoreKind::Timeline { value: typed.initial_value, scheduled: typed.initial_value }
             }
             Some(typed) if typed.initial_value != 0 => {
                 let text = format!("a binary semaphore begins with the value {}", typed.initial_value);
                 return Err(("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text));
             }
-            _ => Kind::Binary { signaled: false },
+            _ => SemaphoreKind::Binary { signaled: false },
         };
         let handle = device.hub.handle();
         device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, signaler: None, pending: 0 });
@@ -240,7 +240,7 @@ unsafe extern "system" fn destroy_semaphore(
 
 /// The value of a timeline semaphore; the rules are of a handle that has no semaphore, and of a binary one.
 fn timeline(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     semaphore: vk::Semaphore,
     [unknown, binary]: [&'static str; 2],
@@ -331,14 +331,14 @@ unsafe extern "system" fn signal_semaphore(
                 "{name} is signaled with {}, and a submission is to signal it with {next}", info.value);
         }
         if let Some(found) = state.sync.semaphores.get_mut(&info.semaphore) {
-            if let Kind::Timeline { value, scheduled } = &mut found.kind {
+            if let SemaphoreKind::Timeline { value, scheduled } = &mut found.kind {
                 *value = info.value;
                 *scheduled = info.value.max(*scheduled);
             }
         }
         drop(state);
         device.changed.notify_all();
-        queue::run(device, queue::Held::Back);
+        queue::run(device, queue::HeldSubmissions::Back);
         Ok(vk::Result::SUCCESS)
     })
 }

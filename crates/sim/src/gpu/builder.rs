@@ -13,7 +13,7 @@ use crate::facts::extensions::NEWEST_MINOR;
 use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
 use crate::facts::profiles::{DescriptorHeapLimits, DescriptorLimits, Profile};
 use crate::gpu::Gpu;
-use crate::objects::features::Features;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::state::{ALL_WORK, Hub};
 use crate::objects::store::HostMemoryLimit;
 
@@ -283,7 +283,7 @@ pub(crate) fn create_device(
 ) -> ash::Device {
     let names: Vec<_> = enabled.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect();
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-    let mut features = Features::supported(hub);
+    let mut features = EnabledFeatures::supported(hub);
     features.retain(|extension| enabled.iter().any(|name| name == extension));
     let priorities: Vec<_> = hub.families.iter().map(|(_, count)| vec![1.0; index(*count)]).collect();
     let each = (0..).zip(&priorities);

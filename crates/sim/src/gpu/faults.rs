@@ -6,7 +6,7 @@ use ash::vk;
 
 use crate::driver;
 use crate::execution::queue;
-use crate::objects::faults::{Budget, FaultState, Orders};
+use crate::objects::faults::{FaultState, Orders, PosedBudget};
 use crate::objects::registry;
 
 /// Orders faults of a simulated GPU: the result of [`Gpu::faults`](crate::Gpu::faults).
@@ -148,7 +148,7 @@ impl Faults<'_> {
     /// Makes `VK_EXT_memory_budget` report these bytes for a heap, and not the real ones.
     pub fn set_budget(&self, heap: u32, budget: u64, usage: u64) -> &Self {
         self.state.order(|orders| {
-            orders.budgets.insert(heap, Budget { budget, usage });
+            orders.budgets.insert(heap, PosedBudget { budget, usage });
         });
         self
     }

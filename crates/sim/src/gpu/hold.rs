@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::execution::queue::run::{Held, run, run_timeline};
+use crate::execution::queue::run::{HeldSubmissions, run, run_timeline};
 use crate::gpu::Gpu;
 use crate::objects::queues::QueueTimeline;
 use crate::objects::registry;
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 impl Gpu {
     /// Holds submissions back from now on, or lets them run again.
@@ -70,7 +70,7 @@ impl Gpu {
             for timeline in which(&mut device.state.lock().queue.timelines) {
                 timeline.held = hold;
             }
-            run(&device, Held::Back);
+            run(&device, HeldSubmissions::Back);
         }
     }
 
@@ -79,7 +79,7 @@ impl Gpu {
     ///
     /// See [`hold_submissions`](Self::hold_submissions) for an example.
     pub fn run_pending(&self) -> usize {
-        self.owner().map_or(0, |device| run(&device, Held::Too))
+        self.owner().map_or(0, |device| run(&device, HeldSubmissions::Too))
     }
 
     /// Runs what is submitted to one queue, as [`run_pending`](Self::run_pending) does for all.
@@ -90,7 +90,7 @@ impl Gpu {
     #[track_caller]
     pub fn run_pending_on(&self, queue: usize) -> usize {
         let _ = self.queue_at(queue);
-        self.owner().map_or(0, |device| run_timeline(&device, queue, Held::Too))
+        self.owner().map_or(0, |device| run_timeline(&device, queue, HeldSubmissions::Too))
     }
 
     /// The count of submissions that are not done.
@@ -101,7 +101,7 @@ impl Gpu {
     }
 
     /// The device, unless it is destroyed.
-    fn owner(&self) -> Option<Arc<Device>> {
+    fn owner(&self) -> Option<Arc<DeviceObject>> {
         registry::device(self.device().handle())
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::gpu::Gpu;
-use crate::objects::commands::bindings::{Bindings, Bound};
-use crate::objects::descriptors::PipelineLayout;
-use crate::objects::descriptors::contents::Descriptor;
+use crate::objects::commands::bindings::{Bindings, SetOrPush};
+use crate::objects::descriptors::PipelineLayoutDescription;
+use crate::objects::descriptors::contents::SimulatedDescriptor;
 use crate::objects::state::DeviceState;
 use crate::pipelines::descriptor_buffer;
 
@@ -18,7 +18,7 @@ impl Gpu {
     ///
     /// ```
     /// use ash::vk;
-    /// use sublet_sim::{Descriptor, Gpu, profiles::Profile};
+    /// use sublet_sim::{Gpu, SimulatedDescriptor, profiles::Profile};
     /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     /// let device = gpu.device();
     /// let kind = vk::DescriptorType::SAMPLER;
@@ -36,13 +36,19 @@ impl Gpu {
     /// let write = write.descriptor_type(kind).image_info(&images);
     /// unsafe { device.update_descriptor_sets(&[write], &[]) };
     /// assert_eq!(gpu.descriptor(set, 0, 0), None);
-    /// assert!(matches!(gpu.descriptor(set, 0, 1), Some(Descriptor::Image { sampler: own, .. }) if own == sampler));
+    /// let found = gpu.descriptor(set, 0, 1);
+    /// assert!(matches!(found, Some(SimulatedDescriptor::Image { sampler: own, .. }) if own == sampler));
     /// # unsafe { device.destroy_sampler(sampler, None) };
     /// # unsafe { device.destroy_descriptor_pool(pool, None) };
     /// # unsafe { device.destroy_descriptor_set_layout(layouts[0], None) };
     /// gpu.assert_silent();
     /// ```
-    pub fn descriptor(&self, set: vk::DescriptorSet, binding: u32, element: u32) -> Option<Descriptor> {
+    pub fn descriptor(
+        &self,
+        set: vk::DescriptorSet,
+        binding: u32,
+        element: u32,
+    ) -> Option<SimulatedDescriptor> {
         self.look(|state| state.descriptors.set_contents(set)?.descriptor(binding, element).copied())
     }
 
@@ -63,8 +69,8 @@ impl Gpu {
         number: u32,
     ) -> Option<(vk::DescriptorSet, Vec<u32>)> {
         self.look_at(commands, layout, |_, bindings, layout| match bindings.bound(point, layout, number)? {
-            Bound::Set { set, offsets } => Some((*set, offsets.clone())),
-            Bound::Pushed(_) | Bound::At(_) => None,
+            SetOrPush::Set { set, offsets } => Some((*set, offsets.clone())),
+            SetOrPush::Pushed(_) | SetOrPush::At(_) => None,
         })
     }
 
@@ -81,17 +87,17 @@ impl Gpu {
         point: vk::PipelineBindPoint,
         layout: vk::PipelineLayout,
         (set, binding, element): (u32, u32, u32),
-    ) -> Option<(Descriptor, u64)> {
+    ) -> Option<(SimulatedDescriptor, u64)> {
         let limits = self.profile().limits.descriptor_buffer.unwrap_or_default();
         self.look_at(commands, layout, |state, bindings, layout| {
             match bindings.bound(point, layout, set)? {
-                Bound::At(address) => {
+                SetOrPush::At(address) => {
                     let own = layout.set(set)?;
                     let at = (binding, own.bindings.get(&binding)?, element);
                     let found = descriptor_buffer::descriptor(&limits, state, *address, own, at).ok()?;
                     Some((found, 0))
                 }
-                Bound::Set { .. } | Bound::Pushed(_) => {
+                SetOrPush::Set { .. } | SetOrPush::Pushed(_) => {
                     bindings.descriptor(&state.descriptors, point, layout, (set, binding, element))
                 }
             }
@@ -137,7 +143,7 @@ impl Gpu {
         &self,
         commands: vk::CommandBuffer,
         layout: vk::PipelineLayout,
-        body: impl FnOnce(&DeviceState, &Bindings, &PipelineLayout) -> Option<T>,
+        body: impl FnOnce(&DeviceState, &Bindings, &PipelineLayoutDescription) -> Option<T>,
     ) -> Option<T> {
         self.look(|state| {
             let recorded = &state.commands.buffers.get(&commands)?.commands;

@@ -24,7 +24,7 @@ use crate::objects::log::AllocateCall;
 use crate::objects::memory::MemoryInfo;
 use crate::objects::messages::Message;
 use crate::objects::registry;
-use crate::objects::state::{Device, Hub};
+use crate::objects::state::{DeviceObject, Hub};
 
 /// A simulated GPU with an instance, a device and a queue.
 ///
@@ -296,7 +296,7 @@ impl Gpu {
     }
 
     /// The device's state; `None` once the program has destroyed it.
-    pub(crate) fn state(&self) -> Option<Arc<Device>> {
+    pub(crate) fn state(&self) -> Option<Arc<DeviceObject>> {
         registry::device(self.device.handle())
     }
 

@@ -8,10 +8,12 @@ use ash::vk::Handle as _;
 use vk::AccessFlags2 as Access;
 use vk::PipelineStageFlags2 as Stages;
 
-use super::owners::{Half, Transfer};
+use super::owners::{Half, OwnershipTransfer};
 use super::past::{Access1, Unordered};
 use super::scope::WRITES;
-use super::{AccessRange, Actor, Bar, Finding, Judge, Of, On, Scope, Site, Use};
+use super::{
+    AccessRange, Actor, CommandAccess, CommandBarrier, DependencyScope, Finding, Judge, Of, On, Site,
+};
 
 /// A part of a resource: bytes, or subresources by their numbers.
 #[derive(Debug, Clone)]
@@ -112,7 +114,7 @@ impl Feed {
             all.extend(kinds.into_iter().map(|(stage, kind)| {
                 let (stages, access) = (Stages::from_raw(stage), Access::from_raw(kind));
                 let access = Access1 { stages, access, write: writes(access), area: None, unordered };
-                Use { place: usage.part.place(), access, keeps: usage.keeps }
+                CommandAccess { place: usage.part.place(), access, keeps: usage.keeps }
             }));
         }
         Self::rules(actor, &self.judge.access(actor, &all))
@@ -131,10 +133,10 @@ impl Feed {
         Self::rules(actor, &found)
     }
 
-    fn bars(&self, timeline: usize, bars: &[FeedBarrier]) -> Vec<(Bar, Option<AccessRange>)> {
+    fn bars(&self, timeline: usize, bars: &[FeedBarrier]) -> Vec<(CommandBarrier, Option<AccessRange>)> {
         let each = bars.iter().map(|bar| {
             let (from, to) = bar.families;
-            let transfer = Transfer { from, to, layouts: bar.layouts };
+            let transfer = OwnershipTransfer { from, to, layouts: bar.layouts };
             let half = (from != to).then(|| match self.families[timeline] == to {
                 true => Half::Acquire(transfer),
                 false => Half::Release(transfer),
@@ -148,15 +150,16 @@ impl Feed {
                     layouts: bar.layouts,
                 },
             };
-            let (first, second) = (Scope::named(bar.src.0, bar.src.1), Scope::named(bar.dst.0, bar.dst.1));
-            (Bar { first, second, on, half }, place)
+            let (first, second) =
+                (DependencyScope::named(bar.src.0, bar.src.1), DependencyScope::named(bar.dst.0, bar.dst.1));
+            (CommandBarrier { first, second, on, half }, place)
         });
         each.collect()
     }
 
     /// A queue sets an event.
     pub fn set(&mut self, timeline: usize, event: u64, stages: Stages) {
-        let first = Scope::named(stages, Access::NONE).order;
+        let first = DependencyScope::named(stages, Access::NONE).order;
         self.judge.each(|past| past.mark(timeline, vk::Event::from_raw(event), first));
     }
 

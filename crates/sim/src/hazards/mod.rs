@@ -30,11 +30,11 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use owners::{Act, Misowned, Owners};
-use past::{Access1, Missing, Past, Step};
+use past::{Access1, BarrierStep, Missing, Past};
 use spaces::{History, Space};
 
-pub(crate) use owners::{Half, Transfer, is_outside};
-pub(crate) use scope::{Scope, access2, stages2};
+pub(crate) use owners::{Half, OwnershipTransfer, is_outside};
+pub(crate) use scope::{DependencyScope, access2, stages2};
 
 /// A recorded call: which one it is of its command buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,15 +54,15 @@ pub(crate) struct Actor {
 
 /// A barrier in a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Bar {
-    pub(crate) first: Scope,
-    pub(crate) second: Scope,
+pub(crate) struct CommandBarrier {
+    pub(crate) first: DependencyScope,
+    pub(crate) second: DependencyScope,
     pub(crate) on: On,
     /// If it changes the owner.
     pub(crate) half: Option<Half>,
 }
 
-impl Bar {
+impl CommandBarrier {
     /// Returns true if others see it as a write: it changes a layout or an owner.
     pub(crate) fn changes(&self) -> bool {
         self.half.is_some() || matches!(self.on, On::Image { layouts: (old, new), .. } if old != new)
@@ -108,14 +108,14 @@ impl Of {
 
 /// An access of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Use {
+pub(crate) struct CommandAccess {
     pub(crate) place: AccessRange,
     pub(crate) access: Access1,
     /// True if it needs what is there, also of what it does not touch: its family has to own that.
     pub(crate) keeps: bool,
 }
 
-impl Use {
+impl CommandAccess {
     pub(crate) fn new(place: AccessRange, access: Access1) -> Self {
         Self { place, access, keeps: !access.write }
     }
@@ -145,7 +145,7 @@ pub(crate) struct Signal {
     pub(crate) value: u64,
     pub(crate) timeline: usize,
     pub(crate) submission: u64,
-    pub(crate) first: Scope,
+    pub(crate) first: DependencyScope,
 }
 
 /// A semaphore that a submission waits for or signals, its value, and the stages that do.
@@ -185,7 +185,7 @@ impl Judge {
     }
 
     /// The accesses of one call: each is compared with those before the call, and then all become one of them.
-    pub(crate) fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Finding> {
+    pub(crate) fn access(&mut self, actor: Actor, uses: &[CommandAccess]) -> Vec<Finding> {
         let mut found: Vec<_> = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
         for usage in uses {
             let act = if usage.keeps { Act::Use } else { Act::Overwrite };
@@ -204,7 +204,7 @@ impl Judge {
         found
     }
 
-    pub(crate) fn check(&self, actor: Actor, usage: &Use) -> Option<Finding> {
+    pub(crate) fn check(&self, actor: Actor, usage: &CommandAccess) -> Option<Finding> {
         let space = self.spaces.get(&usage.place.space)?;
         let cells = usage.place.ranges.iter().flat_map(|range| space.overlapping(range));
         // Writes that need no order among themselves, of one resource.
@@ -231,8 +231,8 @@ impl Judge {
     pub(crate) fn barrier(
         &mut self,
         actor: Actor,
-        bars: &[(Bar, Option<AccessRange>)],
-        events: past::Events<'_>,
+        bars: &[(CommandBarrier, Option<AccessRange>)],
+        events: past::BarrierEvents<'_>,
     ) -> Vec<Finding> {
         for place in bars.iter().filter_map(|(_, place)| place.as_ref()) {
             if let Some(space) = self.spaces.get_mut(&place.space) {
@@ -250,12 +250,12 @@ impl Judge {
                 _ => None,
             })
         };
-        let steps = |space: u64, at: u64| -> Vec<Step> {
-            let here = |place: &Option<AccessRange>, bar: &Bar| match place {
+        let steps = |space: u64, at: u64| -> Vec<BarrierStep> {
+            let here = |place: &Option<AccessRange>, bar: &CommandBarrier| match place {
                 Some(place) => place.space == space && place.ranges.iter().any(|range| range.contains(&at)),
                 None => matches!(bar.on, On::All),
             };
-            let step = |(bar, place): &(Bar, Option<AccessRange>)| Step {
+            let step = |(bar, place): &(CommandBarrier, Option<AccessRange>)| BarrierStep {
                 first: bar.first,
                 second: bar.second,
                 here: here(place, bar),
@@ -323,8 +323,10 @@ impl Judge {
                 satisfying(signals, value)
             };
             if let Some(signal) = signal {
-                let second =
-                    Scope::second(stages, vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE);
+                let second = DependencyScope::second(
+                    stages,
+                    vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE,
+                );
                 self.each(|past| past.wait_for(&signal, (timeline, submission), second));
             }
         }
@@ -343,7 +345,7 @@ impl Judge {
             if known.len() == MOST_SIGNALS {
                 known.remove(0);
             }
-            let first = Scope::first(stages, vk::AccessFlags2::NONE);
+            let first = DependencyScope::first(stages, vk::AccessFlags2::NONE);
             known.push(Signal { value, timeline, submission, first });
         }
         self.fences.insert(fence, (timeline, submission));

@@ -10,7 +10,7 @@ use super::spaces::Space;
 
 /// The fields that both barriers of an ownership transfer must agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Transfer {
+pub(crate) struct OwnershipTransfer {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) layouts: (vk::ImageLayout, vk::ImageLayout),
@@ -24,17 +24,17 @@ pub(crate) fn is_outside(family: u32) -> bool {
 /// A barrier of a change of owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
-    Release(Transfer),
-    Acquire(Transfer),
+    Release(OwnershipTransfer),
+    Acquire(OwnershipTransfer),
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum FamilyOwnership {
     /// The first family that uses it becomes the owner.
     #[default]
     Nobody,
     Family(u32),
-    Released(Transfer),
+    Released(OwnershipTransfer),
 }
 
 /// An operation of a family on bytes or subresources.
@@ -53,37 +53,37 @@ pub(crate) enum Act {
 pub(crate) struct Misowned {
     pub(crate) place: AccessRange,
     pub(crate) range: Range<u64>,
-    pub(crate) owner: Owner,
+    pub(crate) owner: FamilyOwnership,
     pub(crate) family: u32,
     pub(crate) act: Act,
 }
 
 /// The owners of bytes and subresources, by the handle of the resource.
 #[derive(Debug, Default)]
-pub(crate) struct Owners(BTreeMap<u64, Space<Owner>>);
+pub(crate) struct Owners(BTreeMap<u64, Space<FamilyOwnership>>);
 
 impl Owners {
     pub(crate) fn act(&mut self, family: u32, place: &AccessRange, act: Act) -> Option<Misowned> {
         if !place.exclusive {
             return None;
         }
-        let allowed = |owner: Owner| match (act, owner) {
+        let allowed = |owner: FamilyOwnership| match (act, owner) {
             (Act::Overwrite | Act::Discard, _) => true,
             (Act::Use | Act::Half(Half::Release(_)), owner) => {
-                matches!(owner, Owner::Nobody) || owner == Owner::Family(family)
+                matches!(owner, FamilyOwnership::Nobody) || owner == FamilyOwnership::Family(family)
             }
             // A resource from outside was released there, unseen. It came from this device before, or is new.
             (Act::Half(Half::Acquire(own)), owner) if is_outside(own.from) => match owner {
-                Owner::Nobody => true,
-                Owner::Released(away) => away.to == own.from,
-                Owner::Family(_) => false,
+                FamilyOwnership::Nobody => true,
+                FamilyOwnership::Released(away) => away.to == own.from,
+                FamilyOwnership::Family(_) => false,
             },
-            (Act::Half(Half::Acquire(own)), owner) => owner == Owner::Released(own),
+            (Act::Half(Half::Acquire(own)), owner) => owner == FamilyOwnership::Released(own),
         };
         let next = match act {
-            Act::Use | Act::Overwrite | Act::Half(Half::Acquire(_)) => Owner::Family(family),
-            Act::Discard => Owner::Nobody,
-            Act::Half(Half::Release(transfer)) => Owner::Released(transfer),
+            Act::Use | Act::Overwrite | Act::Half(Half::Acquire(_)) => FamilyOwnership::Family(family),
+            Act::Discard => FamilyOwnership::Nobody,
+            Act::Half(Half::Release(transfer)) => FamilyOwnership::Released(transfer),
         };
         let space = self.0.entry(place.of.raw()).or_default();
         let mut found = None;

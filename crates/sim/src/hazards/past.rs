@@ -4,17 +4,17 @@ use ash::vk;
 use vk::AccessFlags2 as Access;
 use vk::PipelineStageFlags2 as Stages;
 
-use super::scope::Scope;
+use super::scope::DependencyScope;
 use super::{Actor, Of};
 
 /// A part of a subresource, in texels: from the first to behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Area {
+pub(crate) struct TexelArea {
     pub(crate) from: [i64; 3],
     pub(crate) to: [i64; 3],
 }
 
-impl Area {
+impl TexelArea {
     fn overlaps(&self, other: &Self) -> bool {
         (0..3).all(|axis| self.from[axis] < other.to[axis] && other.from[axis] < self.to[axis])
     }
@@ -30,7 +30,7 @@ pub(crate) struct Access1 {
     pub(crate) stages: Stages,
     pub(crate) access: Access,
     pub(crate) write: bool,
-    pub(crate) area: Option<Area>,
+    pub(crate) area: Option<TexelArea>,
     /// The uses that it belongs to, if those need no order among themselves.
     pub(crate) unordered: Option<Unordered>,
 }
@@ -65,7 +65,7 @@ impl Access1 {
 
 /// The order of an access, as a queue sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Order {
+struct AccessOrder {
     timeline: usize,
     /// The stages of later commands that execute after it.
     after: Stages,
@@ -77,7 +77,7 @@ struct Order {
 
 /// An event that was set when the access was over, for the stages that it had reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
+struct EventMark {
     event: vk::Event,
     reached: Stages,
 }
@@ -89,8 +89,8 @@ pub(crate) struct Past {
     pub(crate) of: Of,
     pub(crate) access: Access1,
     available: bool,
-    orders: Vec<Order>,
-    marks: Vec<Mark>,
+    orders: Vec<AccessOrder>,
+    marks: Vec<EventMark>,
 }
 
 /// The missing link between two accesses.
@@ -103,9 +103,9 @@ pub(crate) enum Missing {
 }
 
 /// A barrier, as one access sees it.
-pub(crate) struct Step {
-    pub(crate) first: Scope,
-    pub(crate) second: Scope,
+pub(crate) struct BarrierStep {
+    pub(crate) first: DependencyScope,
+    pub(crate) second: DependencyScope,
     /// True if it makes what was written here available and visible.
     pub(crate) here: bool,
     /// True if it acquires from another family: then it is after the semaphore, whatever its first stages are.
@@ -114,7 +114,7 @@ pub(crate) struct Step {
 
 impl Past {
     pub(crate) fn new(actor: Actor, of: Of, access: Access1) -> Self {
-        let own = Order {
+        let own = AccessOrder {
             timeline: actor.timeline,
             after: Stages::NONE,
             visible: Vec::new(),
@@ -124,7 +124,7 @@ impl Past {
     }
 
     /// The write of a barrier that changes a layout. It precedes the barrier's second scope.
-    pub(crate) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
+    pub(crate) fn transition(actor: Actor, of: Of, second: DependencyScope) -> Self {
         let access =
             Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None, unordered: None };
         let mut past = Self::new(actor, of, access);
@@ -137,7 +137,7 @@ impl Past {
         self.access.stages.is_empty()
     }
 
-    fn order(&self, timeline: usize) -> Option<&Order> {
+    fn order(&self, timeline: usize) -> Option<&AccessOrder> {
         self.orders.iter().find(|order| order.timeline == timeline)
     }
 
@@ -147,9 +147,9 @@ impl Past {
         self.order(timeline).map_or(own, |order| order.after | own)
     }
 
-    fn extend(&mut self, timeline: usize, second: Scope, seen: bool) {
+    fn extend(&mut self, timeline: usize, second: DependencyScope, seen: bool) {
         if self.order(timeline).is_none() {
-            let new = Order { timeline, after: Stages::NONE, visible: Vec::new(), done: u64::MAX };
+            let new = AccessOrder { timeline, after: Stages::NONE, visible: Vec::new(), done: u64::MAX };
             self.orders.push(new);
         }
         let Some(order) = self.orders.iter_mut().find(|order| order.timeline == timeline) else { return };
@@ -209,7 +209,7 @@ impl Past {
         !self.access.write && self.access.covers(write)
     }
 
-    fn makes_available(&self, timeline: usize, step: &Step) -> bool {
+    fn makes_available(&self, timeline: usize, step: &BarrierStep) -> bool {
         step.here
             && self.access.write
             && self.actor.timeline == timeline
@@ -221,9 +221,9 @@ impl Past {
     pub(crate) fn missing_before(
         &self,
         timeline: usize,
-        steps: &[Step],
-        own: &Step,
-        events: Events<'_>,
+        steps: &[BarrierStep],
+        own: &BarrierStep,
+        events: BarrierEvents<'_>,
     ) -> Option<Missing> {
         let reached = self.reached_at(timeline, events);
         let after =
@@ -241,7 +241,7 @@ impl Past {
         if available { None } else { Some(Missing::Available) }
     }
 
-    fn reached_at(&self, timeline: usize, events: Events<'_>) -> Option<Stages> {
+    fn reached_at(&self, timeline: usize, events: BarrierEvents<'_>) -> Option<Stages> {
         match events {
             None => Some(self.reached(timeline)),
             Some(events) => {
@@ -252,7 +252,7 @@ impl Past {
     }
 
     /// Applies the barriers of one call. All start from what was before the call, or before the event was set.
-    pub(crate) fn wait(&mut self, timeline: usize, steps: &[Step], events: Events<'_>) {
+    pub(crate) fn wait(&mut self, timeline: usize, steps: &[BarrierStep], events: BarrierEvents<'_>) {
         let Some(reached) = self.reached_at(timeline, events) else { return };
         self.available |= steps.iter().any(|step| self.makes_available(timeline, step));
         let available = self.available && self.access.write;
@@ -262,7 +262,7 @@ impl Past {
     }
 
     /// Applies the wait for a semaphore to all accesses before its signal.
-    pub(crate) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
+    pub(crate) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: DependencyScope) {
         let before = self.order(signal.timeline).is_some_and(|order| order.done <= signal.submission);
         if !before || !signal.first.order.intersects(self.reached(signal.timeline)) && !self.is_transition() {
             return;
@@ -284,7 +284,7 @@ impl Past {
         self.unmark(event);
         let reached = self.reached(timeline) & first;
         if !reached.is_empty() {
-            self.marks.push(Mark { event, reached });
+            self.marks.push(EventMark { event, reached });
         }
     }
 
@@ -294,4 +294,4 @@ impl Past {
 }
 
 /// The events that a barrier waits for, if it is one in two halves.
-pub(crate) type Events<'a> = Option<&'a [vk::Event]>;
+pub(crate) type BarrierEvents<'a> = Option<&'a [vk::Event]>;

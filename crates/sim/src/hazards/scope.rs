@@ -6,7 +6,7 @@ use vk::PipelineStageFlags2 as Stages;
 
 /// One side of a dependency.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Scope {
+pub(crate) struct DependencyScope {
     /// The stages whose execution is ordered: in a first scope also those that come before, in a second one also those
     /// that come after.
     pub(crate) order: Stages,
@@ -15,7 +15,7 @@ pub(crate) struct Scope {
     pub(crate) access: Access,
 }
 
-impl Scope {
+impl DependencyScope {
     /// The first scope of a dependency: `srcStageMask` and `srcAccessMask`.
     pub(crate) fn first(stages: Stages, access: Access) -> Self {
         let mut named = stages_of(stages);

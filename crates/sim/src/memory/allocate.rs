@@ -14,8 +14,8 @@ use crate::memory::memory_chain::ChainFacts;
 use crate::memory::{external, memory_chain};
 use crate::objects::entry::{checked, entries, on_device};
 use crate::objects::host_bytes::HostBytes;
-use crate::objects::memory::{Memory, MemoryInfo};
-use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::memory::{MemoryInfo, MemoryObject};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
 use crate::objects::store::Store;
 use crate::objects::{host, registry};
 
@@ -135,15 +135,15 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
 }
 
 /// The result of a `vkAllocateMemory` that fails, and the rule that is broken, if any.
-type Failed = (vk::Result, Option<Broken>);
+type AllocateFailure = (vk::Result, Option<Broken>);
 
 /// Takes the bytes from the memory's heap, and returns the heap.
 fn check(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     asked: &MemoryInfo,
     facts: &ChainFacts,
-) -> Result<u32, Failed> {
+) -> Result<u32, AllocateFailure> {
     let profile = device.profile();
     check_asked(device, state, asked, facts).map_err(|broken| {
         // No heap is that large. This is the one rule with a result of its own.
@@ -179,7 +179,7 @@ fn check(
 const TOO_LARGE: &str = "VUID-vkAllocateMemory-pAllocateInfo-01713";
 
 fn check_asked(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     asked: &MemoryInfo,
     facts: &ChainFacts,
@@ -221,7 +221,7 @@ fn check_asked(
     Ok(())
 }
 
-fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> Result<(), Broken> {
+fn check_dedicated(device: &DeviceObject, state: &DeviceState, asked: &MemoryInfo) -> Result<(), Broken> {
     let (buffer, image, asked) = (asked.dedicated_buffer, asked.dedicated_image, asked.size);
     refuse_if!(!buffer.is_null() && !image.is_null() => "VUID-VkMemoryDedicatedAllocateInfo-image-01432",
         "the memory is to be dedicated to {} and to {}", state.name(buffer), state.name(image));
@@ -247,14 +247,14 @@ impl DeviceState {
     fn is_free_address(&self, address: u64, size: u64) -> bool {
         let end = address.saturating_add(size);
         let before = self.addresses.range(..end).next_back();
-        let reaches = |memory: &Memory| memory.address.saturating_add(memory.info.size) > address;
+        let reaches = |memory: &MemoryObject| memory.address.saturating_add(memory.info.size) > address;
         !before.is_some_and(|(_, handle)| self.memories.get(handle).is_some_and(reaches))
     }
 
     #[allow(clippy::too_many_arguments, reason = "all that is known of it, each once")]
     fn add_memory(
         &mut self,
-        device: &Device,
+        device: &DeviceObject,
         handle: vk::DeviceMemory,
         info: MemoryInfo,
         heap: u32,
@@ -272,7 +272,7 @@ impl DeviceState {
         // them: after 2^64 bytes they stay at the end, which nobody reaches.
         let end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
         self.address_end = self.address_end.max(end);
-        let memory = Memory {
+        let memory = MemoryObject {
             store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.host_limit))),
             info,
             heap,
@@ -316,7 +316,7 @@ unsafe extern "system" fn free(
 
 impl DeviceState {
     /// A resource in `memory` that a pending submission uses.
-    fn submitted_user(&self, memory: &Memory) -> Option<String> {
+    fn submitted_user(&self, memory: &MemoryObject) -> Option<String> {
         memory.bindings.keys().find_map(|&(_, handle)| {
             let (buffer, image) = (vk::Buffer::from_raw(handle), vk::Image::from_raw(handle));
             if self.buffers.get(&buffer).is_some_and(|buffer| buffer.in_use > 0) {

@@ -11,10 +11,10 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::Requirements;
 use crate::objects::entry::{checked, entries, on_device, report_broken};
-use crate::objects::memory::{Binding, Memory, MemoryInfo};
-use crate::objects::resources::Bound;
+use crate::objects::memory::{BoundResource, MemoryInfo, MemoryObject};
+use crate::objects::resources::MemoryBinding;
 use crate::objects::resources::SparseRange;
-use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
 
 entries! {
     Device result vk::PFN_vkBindBufferMemory = bind_buffer: core 0 "vkBindBufferMemory";
@@ -26,7 +26,7 @@ entries! {
 }
 
 /// The identifiers of the rules of one way to bind.
-struct Rules {
+struct BindMemoryRules {
     resource: &'static str,
     memory: &'static str,
     bound: &'static str,
@@ -49,7 +49,7 @@ struct Rules {
 }
 
 // In full, so that a search for an identifier finds it.
-const BUFFER: Rules = Rules {
+const BUFFER: BindMemoryRules = BindMemoryRules {
     resource: "VUID-vkBindBufferMemory-buffer-parameter",
     memory: "VUID-vkBindBufferMemory-memory-parameter",
     bound: "VUID-vkBindBufferMemory-buffer-07459",
@@ -67,7 +67,7 @@ const BUFFER: Rules = Rules {
     sparse: "VUID-vkBindBufferMemory-buffer-01030",
 };
 
-const BUFFER_INFO: Rules = Rules {
+const BUFFER_INFO: BindMemoryRules = BindMemoryRules {
     resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
     memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
     bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
@@ -85,7 +85,7 @@ const BUFFER_INFO: Rules = Rules {
     sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
 };
 
-const IMAGE: Rules = Rules {
+const IMAGE: BindMemoryRules = BindMemoryRules {
     resource: "VUID-vkBindImageMemory-image-parameter",
     memory: "VUID-vkBindImageMemory-memory-parameter",
     bound: "VUID-vkBindImageMemory-image-07460",
@@ -103,7 +103,7 @@ const IMAGE: Rules = Rules {
     sparse: "",
 };
 
-const IMAGE_INFO: Rules = Rules {
+const IMAGE_INFO: BindMemoryRules = BindMemoryRules {
     resource: "VUID-VkBindImageMemoryInfo-image-parameter",
     memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
     bound: "VUID-VkBindImageMemoryInfo-image-07460",
@@ -173,7 +173,7 @@ unsafe extern "system" fn bind_images(
 
 /// Binds what can be bound; the result is that of the last bind that fails. `empty` is the rule against no infos.
 fn bind_all<I>(
-    device: &Device,
+    device: &DeviceObject,
     infos: &[I],
     empty: &'static str,
     bind: impl Fn(&mut DeviceState, &I) -> Result<vk::Result, Broken>,
@@ -191,12 +191,12 @@ fn bind_all<I>(
 }
 
 fn bind_buffer_memory(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     handle: vk::Buffer,
     memory: vk::DeviceMemory,
     offset: u64,
-    rules: &Rules,
+    rules: &BindMemoryRules,
 ) -> Result<vk::Result, Broken> {
     let name = state.label(handle);
     let buffer = state.known(device, handle, state.buffers.get(&handle), rules.resource)?;
@@ -223,7 +223,7 @@ fn bind_buffer_memory(
         && !replayed
         => rules.replay,
         "{name} has DEVICE_ADDRESS_CAPTURE_REPLAY, and {} was allocated without", state.name(memory));
-    let binding = Binding {
+    let binding = BoundResource {
         end: offset + requirements.size,
         used_end: offset + description.size,
         linear: true,
@@ -232,18 +232,18 @@ fn bind_buffer_memory(
     let store = Arc::clone(&target.store);
     place(device, state, memory, offset, handle.as_raw(), &name, binding);
     if let Some(buffer) = state.buffers.get_mut(&handle) {
-        buffer.bound = Some(Bound { memory, offset, store });
+        buffer.bound = Some(MemoryBinding { memory, offset, store });
     }
     Ok(vk::Result::SUCCESS)
 }
 
 fn bind_image_memory(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     handle: vk::Image,
     memory: vk::DeviceMemory,
     offset: u64,
-    rules: &Rules,
+    rules: &BindMemoryRules,
 ) -> Result<vk::Result, Broken> {
     let name = state.label(handle);
     let image = state.known(device, handle, state.images.get(&handle), rules.resource)?;
@@ -255,7 +255,7 @@ fn bind_image_memory(
     refuse_if!(requirements.requires_dedicated && info.dedicated_image != handle => rules.requires_dedicated,
         "{name} requires a dedicated allocation");
     let end = offset + requirements.size;
-    let binding = Binding {
+    let binding = BoundResource {
         end,
         used_end: end,
         linear: description.tiling == vk::ImageTiling::LINEAR,
@@ -264,13 +264,18 @@ fn bind_image_memory(
     let store = Arc::clone(&target.store);
     place(device, state, memory, offset, handle.as_raw(), &name, binding);
     if let Some(image) = state.images.get_mut(&handle) {
-        image.bound = Some(Bound { memory, offset, store });
+        image.bound = Some(MemoryBinding { memory, offset, store });
     }
     Ok(vk::Result::SUCCESS)
 }
 
 /// Memory that is shared with others holds resources that were created to be shared in the same way.
-fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) -> Result<(), Broken> {
+fn check_sharing(
+    info: &MemoryInfo,
+    external: u32,
+    name: &Label,
+    rules: &BindMemoryRules,
+) -> Result<(), Broken> {
     let (export, import) = (info.export_handle_types, info.import_handle_type);
     refuse_if!(export != 0 && export & external == 0 => rules.export,
         "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}");
@@ -283,14 +288,14 @@ fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) 
 
 /// The memory, if it fits a resource with these requirements at this offset. Neighbours are not looked at.
 fn check_memory<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &'a DeviceState,
     handle: vk::DeviceMemory,
     offset: u64,
     name: &Label,
     requirements: &Requirements,
-    rules: &Rules,
-) -> Result<&'a Memory, Broken> {
+    rules: &BindMemoryRules,
+) -> Result<&'a MemoryObject, Broken> {
     let memory_name = state.label(handle);
     let memory = state.known(device, handle, state.memories.get(&handle), rules.memory)?;
     let Requirements { size, alignment, type_bits, .. } = *requirements;
@@ -319,13 +324,13 @@ fn check_memory<'a>(
 /// Puts a resource in its place, and reports neighbours that break a rule. It binds the resource all the same, because
 /// a real driver does not look.
 pub(crate) fn place(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     memory: vk::DeviceMemory,
     offset: u64,
     handle: u64,
     name: &Label,
-    binding: Binding,
+    binding: BoundResource,
 ) {
     let Some(target) = state.memories.get(&memory) else {
         return;
@@ -370,9 +375,9 @@ pub(crate) fn place(
     }
 }
 
-impl Memory {
+impl MemoryObject {
     /// The bindings that have bytes in a range, in the order of their offsets: start, handle and the rest.
-    pub(crate) fn within(&self, offset: u64, end: u64) -> Vec<(u64, u64, Binding)> {
+    pub(crate) fn within(&self, offset: u64, end: u64) -> Vec<(u64, u64, BoundResource)> {
         let before = self
             .bindings
             .range(..(end, 0))
@@ -427,7 +432,7 @@ impl DeviceState {
         }
         for (_, bound) in kept {
             let end = bound.offset + bound.size;
-            let binding = Binding { end, used_end: end, linear: true, alias: false };
+            let binding = BoundResource { end, used_end: end, linear: true, alias: false };
             if let Some(memory) = self.memories.get_mut(&bound.memory) {
                 memory.bindings.insert((bound.offset, handle.as_raw()), binding);
             }

@@ -6,7 +6,7 @@ use ash::vk;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{BufferDescription, FormatInfo, ImageDescription};
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 /// The description in a buffer's create-info, chain included, the handle types that share the buffer, and whether one
 /// family of queues owns it at a time; or the rule that it breaks.
@@ -16,7 +16,7 @@ use crate::objects::state::Device;
 /// 1. `info` is NULL or a valid create-info.
 /// 2. Its chain is valid.
 pub(crate) unsafe fn describe_buffer(
-    device: &Device,
+    device: &DeviceObject,
     info: *const vk::BufferCreateInfo<'_>,
 ) -> Result<(BufferDescription, u32, bool), Broken> {
     // SAFETY: 1 of `describe_buffer`.
@@ -54,7 +54,7 @@ pub(crate) unsafe fn describe_buffer(
 /// 1. `info` is NULL or a valid create-info.
 /// 2. Its chain is valid.
 pub(crate) unsafe fn describe_image(
-    device: &Device,
+    device: &DeviceObject,
     info: *const vk::ImageCreateInfo<'_>,
 ) -> Result<(ImageDescription, u32, bool), Broken> {
     // SAFETY: 1 of `describe_image`.
@@ -71,7 +71,11 @@ pub(crate) unsafe fn describe_image(
     Ok((description, external, info.sharing_mode == vk::SharingMode::EXCLUSIVE))
 }
 
-fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayout) -> Result<(), Broken> {
+fn check_image(
+    device: &DeviceObject,
+    image: &ImageDescription,
+    layout: vk::ImageLayout,
+) -> Result<(), Broken> {
     let extent = image.extent;
     let zeros = [
         (extent.width, "extent.width", "VUID-VkImageCreateInfo-extent-00944"),

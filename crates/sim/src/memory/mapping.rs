@@ -9,8 +9,8 @@ use ash::vk::Handle as _;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::entry::{checked, entries};
-use crate::objects::memory::Memory;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::memory::MemoryObject;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 entries! {
     Device result vk::PFN_vkMapMemory = map: core 0 "vkMapMemory";
@@ -84,7 +84,7 @@ const MAP2: MapRules = MapRules {
 ///
 /// `pp_data` is NULL, or valid for a write.
 unsafe fn map_memory(
-    device: &Device,
+    device: &DeviceObject,
     handle: vk::DeviceMemory,
     offset: u64,
     size: u64,
@@ -141,7 +141,7 @@ unsafe extern "system" fn unmap2(
 }
 
 fn unmap_memory(
-    device: &Device,
+    device: &DeviceObject,
     handle: vk::DeviceMemory,
     [unknown, unmapped]: [&'static str; 2],
 ) -> Result<vk::Result, Broken> {
@@ -179,7 +179,7 @@ unsafe extern "system" fn invalidate(
 
 /// Checks all ranges. If no rule is broken, copies between the two views of each.
 fn exchange(
-    device: &Device,
+    device: &DeviceObject,
     ranges: &[vk::MappedMemoryRange<'_>],
     flush: bool,
     empty: &'static str,
@@ -209,7 +209,11 @@ fn exchange(
 }
 
 /// The end of a range, or the rule that the range breaks.
-fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'_>) -> Result<u64, Broken> {
+fn check_range(
+    device: &DeviceObject,
+    memory: &MemoryObject,
+    range: &vk::MappedMemoryRange<'_>,
+) -> Result<u64, Broken> {
     let atom = device.profile().limits.non_coherent_atom_size;
     let whole = memory.info.size;
     let (offset, size) = (range.offset, range.size);
@@ -249,7 +253,13 @@ fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'
 
 /// Reports neighbours that share an atom within a range that the host flushes. Flushing one of them overwrites what the
 /// device, or another thread, wrote to the other with stale bytes.
-fn report_shared_atoms(device: &Device, state: &DeviceState, memory: &Memory, offset: u64, end: u64) {
+fn report_shared_atoms(
+    device: &DeviceObject,
+    state: &DeviceState,
+    memory: &MemoryObject,
+    offset: u64,
+    end: u64,
+) {
     if memory.properties.contains(vk::MemoryPropertyFlags::HOST_COHERENT) {
         return;
     }

@@ -9,7 +9,7 @@ use ash::vk::Handle as _;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::memory::MemoryInfo;
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 /// The facts of a chain that rules need and [`MemoryInfo`] does not have.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl ChainFacts {
     }
 
     /// Finds the rule that the chain breaks.
-    pub(crate) fn check(&self, device: &Device, asked: &MemoryInfo) -> Result<(), Broken> {
+    pub(crate) fn check(&self, device: &DeviceObject, asked: &MemoryInfo) -> Result<(), Broken> {
         if let Some(kind) = self.repeated {
             return Err(("VUID-VkMemoryAllocateInfo-sType-unique", format!("{kind:?} is there twice")));
         }
@@ -135,7 +135,7 @@ impl ChainFacts {
         Ok(())
     }
 
-    fn check_flags(&self, device: &Device, asked: &MemoryInfo) -> Result<(), Broken> {
+    fn check_flags(&self, device: &DeviceObject, asked: &MemoryInfo) -> Result<(), Broken> {
         let (flags, mask) = (vk::MemoryAllocateFlags::from_raw(asked.flags), asked.device_mask);
         let replays = flags.contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
         refuse_if!(replays && !device.features.capture_replay => "VUID-VkMemoryAllocateInfo-flags-03330",

@@ -10,7 +10,7 @@ use crate::facts::format::Requirements;
 use crate::facts::{chain, format};
 use crate::memory::describe::{describe_buffer, describe_image};
 use crate::objects::entry::{checked, entries, on_device, report_broken};
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 entries! {
     Device void vk::PFN_vkGetBufferMemoryRequirements = buffer: core 0 "vkGetBufferMemoryRequirements";
@@ -61,13 +61,13 @@ unsafe fn answer(requirements: &Requirements, out: *mut vk::MemoryRequirements2<
     }
 }
 
-fn of_buffer(device: &Device, handle: vk::Buffer, rule: &'static str) -> Result<Requirements, Broken> {
+fn of_buffer(device: &DeviceObject, handle: vk::Buffer, rule: &'static str) -> Result<Requirements, Broken> {
     let state = device.state.lock();
     let found = state.buffers.get(&handle).map(|buffer| buffer.requirements);
     state.known(device, handle, found, rule)
 }
 
-fn of_image(device: &Device, handle: vk::Image, rule: &'static str) -> Result<Requirements, Broken> {
+fn of_image(device: &DeviceObject, handle: vk::Image, rule: &'static str) -> Result<Requirements, Broken> {
     let state = device.state.lock();
     let found = state.images.get(&handle).map(|image| image.requirements);
     state.known(device, handle, found, rule)

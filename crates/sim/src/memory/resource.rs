@@ -12,8 +12,10 @@ use crate::memory::usage;
 use crate::objects::entry::{checked, entries, on_device, report_broken};
 use crate::objects::host;
 use crate::objects::host::destroys;
-use crate::objects::resources::{Bound, Buffer, BufferView, Image, ImageView, Pages};
-use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::resources::{
+    BufferObject, BufferView, ImageObject, ImageView, MemoryBinding, SparsePages,
+};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
 
 entries! {
     Device result vk::PFN_vkCreateBuffer = create_buffer: core 0 "vkCreateBuffer";
@@ -49,9 +51,9 @@ unsafe extern "system" fn create_buffer(
         }
         let requirements = format::buffer_requirements(device.profile(), &description);
         let is_sparse = description.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
-        let pages = is_sparse.then(Pages::new);
+        let pages = is_sparse.then(SparsePages::new);
         let insert = |state: &mut DeviceState, handle, host| {
-            let buffer = Buffer {
+            let buffer = BufferObject {
                 description,
                 requirements,
                 bound: None,
@@ -81,7 +83,7 @@ unsafe extern "system" fn create_image(
         let requirements = format::image_requirements(device.profile(), &description);
         let insert = |state: &mut DeviceState, handle, host| {
             let image =
-                Image { description, requirements, bound: None, host, external, exclusive, in_use: 0 };
+                ImageObject { description, requirements, bound: None, host, external, exclusive, in_use: 0 };
             state.images.insert(handle, image);
         };
         // SAFETY: 1: VUID-vkCreateImage-pAllocator-parameter. 2: no lock is held. 3:
@@ -91,7 +93,7 @@ unsafe extern "system" fn create_image(
 }
 
 impl DeviceState {
-    fn unbind(&mut self, bound: Option<&Bound>, handle: u64) {
+    fn unbind(&mut self, bound: Option<&MemoryBinding>, handle: u64) {
         if let Some(bound) = bound {
             if let Some(memory) = self.memories.get_mut(&bound.memory) {
                 memory.bindings.remove(&(bound.offset, handle));
@@ -100,7 +102,7 @@ impl DeviceState {
     }
 }
 
-fn report_use(device: &Device, name: &Label, in_use: u32, rule: &'static str) {
+fn report_use(device: &DeviceObject, name: &Label, in_use: u32, rule: &'static str) {
     if in_use > 0 {
         device.report(rule, format!("{name} is destroyed, and a submission still uses it"));
     }
@@ -279,7 +281,7 @@ unsafe extern "system" fn buffer_capture_address(
     })
 }
 
-fn address(device: &Device, handle: vk::Buffer, not_enabled: &'static str) -> Result<u64, Broken> {
+fn address(device: &DeviceObject, handle: vk::Buffer, not_enabled: &'static str) -> Result<u64, Broken> {
     let state = device.state.lock();
     let name = state.label(handle);
     refuse_if!(!device.features.buffer_device_address => not_enabled,
@@ -316,7 +318,7 @@ unsafe extern "system" fn subresource_layout(
 }
 
 fn layout_of(
-    device: &Device,
+    device: &DeviceObject,
     handle: vk::Image,
     subresource: vk::ImageSubresource,
 ) -> Result<vk::SubresourceLayout, Broken> {

@@ -6,10 +6,10 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::ffi;
 use crate::facts::format::BufferDescription;
 use crate::facts::profiles::{DescriptorBufferLimits, DescriptorHeapLimits};
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 /// The device's sizes and reservations. `None` if the feature is not enabled.
-pub(crate) fn heap_limits(device: &Device) -> Option<DescriptorHeapLimits> {
+pub(crate) fn heap_limits(device: &DeviceObject) -> Option<DescriptorHeapLimits> {
     device.hub.descriptor_heap.filter(|_| device.features.descriptor_heap)
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn no_heaps(rule: &'static str) -> Broken {
 }
 
 /// Checks whether a buffer may be created that is, or is not, for heaps.
-pub(crate) fn check_heap_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
+pub(crate) fn check_heap_usage(device: &DeviceObject, buffer: &BufferDescription) -> Result<(), Broken> {
     if buffer.usage.contains(ffi::BUFFER_USAGE_DESCRIPTOR_HEAP) && heap_limits(device).is_none() {
         // Vulkan has no rule for a usage that the device does not know.
         return Err(no_heaps("VUID-VkBufferCreateInfo-usage-parameter"));
@@ -27,7 +27,7 @@ pub(crate) fn check_heap_usage(device: &Device, buffer: &BufferDescription) -> R
 }
 
 /// The sizes of the device's descriptors. A program does not ask a device without descriptor buffers, so any will do.
-pub(crate) fn buffer_limits(device: &Device) -> DescriptorBufferLimits {
+pub(crate) fn buffer_limits(device: &DeviceObject) -> DescriptorBufferLimits {
     device.profile().limits.descriptor_buffer.unwrap_or_default()
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn no_descriptor_buffers(rule: &'static str) -> Broken {
 }
 
 /// Checks whether a buffer may be created that is, or is not, for descriptors.
-pub(crate) fn check_buffer_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
+pub(crate) fn check_buffer_usage(device: &DeviceObject, buffer: &BufferDescription) -> Result<(), Broken> {
     let limits = buffer_limits(device);
     let (size, usage) = (buffer.size, buffer.usage);
     if usage.contains(Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT) {

@@ -3,14 +3,14 @@
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::objects::state::{Bytes, DeviceState};
+use crate::objects::state::{DeviceState, StoreRange};
 
 /// The bytes at a device address.
 #[derive(Debug, Clone)]
-pub(crate) struct Located {
+pub(crate) struct AddressedBytes {
     pub(crate) buffer: vk::Buffer,
     /// The bytes from the address on.
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: StoreRange,
     /// The count of bytes up to the end of the buffer.
     pub(crate) left: u64,
 }
@@ -22,7 +22,7 @@ impl DeviceState {
     /// # Complexity
     ///
     /// O(log n) in memories and their resources; O(n) in the resources of a memory if any of them ever overlapped.
-    pub(crate) fn locate(&self, address: u64, usage: vk::BufferUsageFlags) -> Option<Located> {
+    pub(crate) fn locate(&self, address: u64, usage: vk::BufferUsageFlags) -> Option<AddressedBytes> {
         let (&start, handle) = self.addresses.range(..=address).next_back()?;
         let memory = self.memories.get(handle)?;
         let at = address - start;
@@ -40,8 +40,8 @@ impl DeviceState {
                     return None;
                 }
                 let bound = buffer.bound.as_ref()?;
-                let bytes = Bytes { store: bound.store.clone(), offset: at };
-                Some((usages.contains(usage), Located { buffer: handle, bytes, left }))
+                let bytes = StoreRange { store: bound.store.clone(), offset: at };
+                Some((usages.contains(usage), AddressedBytes { buffer: handle, bytes, left }))
             })
             .max_by_key(|(wanted, found)| (*wanted, found.left))
             .map(|(_, found)| found)

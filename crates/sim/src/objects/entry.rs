@@ -7,7 +7,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use crate::facts::broken::Broken;
-use crate::objects::state::{Device, Hub};
+use crate::objects::state::{DeviceObject, Hub};
 use crate::objects::{messages, registry, state};
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -15,7 +15,7 @@ pub(crate) type Function = unsafe extern "system" fn();
 
 /// The object that a function is called on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum FunctionLevel {
     Global,
     Instance,
     Device,
@@ -42,7 +42,7 @@ pub(crate) struct Offer {
 pub(crate) struct EntryPoint {
     /// Its names; the first one is what it is counted under.
     pub(crate) offers: &'static [Offer],
-    pub(crate) level: Level,
+    pub(crate) level: FunctionLevel,
     /// True if it returns a `VkResult`, so that it can be made to fail.
     pub(crate) fallible: bool,
     pub(crate) function: Function,
@@ -77,7 +77,7 @@ macro_rules! entries {
                     name: $name,
                     when: $crate::objects::entry::entries!(@when $kind $when),
                 }),+],
-                level: $crate::objects::entry::Level::$level,
+                level: $crate::objects::entry::FunctionLevel::$level,
                 fallible: $crate::objects::entry::entries!(@fallible $outcome),
                 function: {
                     let typed: $pfn = $function;
@@ -96,28 +96,28 @@ macro_rules! entries {
 pub(crate) use entries;
 
 /// The values that a function returns when it fails.
-pub(crate) trait Outcome {
+pub(crate) trait EntryResult {
     /// The return value for `result`; for functions that return no `VkResult`, an empty one.
     fn failed(result: vk::Result) -> Self;
 }
 
-impl Outcome for vk::Result {
+impl EntryResult for vk::Result {
     fn failed(result: vk::Result) -> Self {
         result
     }
 }
 
-impl Outcome for () {
+impl EntryResult for () {
     fn failed(_: vk::Result) -> Self {}
 }
 
-impl<T> Outcome for Option<T> {
+impl<T> EntryResult for Option<T> {
     fn failed(_: vk::Result) -> Self {
         None
     }
 }
 
-impl Outcome for u64 {
+impl EntryResult for u64 {
     fn failed(_: vk::Result) -> Self {
         0
     }
@@ -126,7 +126,7 @@ impl Outcome for u64 {
 /// Runs `body` as the entry point `call` of `hub`: counts it, waits as long as it is to be delayed, and answers with
 /// the fault that was ordered for it, if any. A panic in `body` is reported and becomes an error: it must not cross
 /// into C.
-pub(crate) fn run<R: Outcome>(hub: &Hub, call: &'static str, body: impl FnOnce() -> R) -> R {
+pub(crate) fn run<R: EntryResult>(hub: &Hub, call: &'static str, body: impl FnOnce() -> R) -> R {
     if let Some(fault) = hub.faults.enter(call) {
         return R::failed(fault);
     }
@@ -154,10 +154,10 @@ const LOST: [&str; 9] = [
 ];
 
 /// Runs `body` unless the device is lost and the call has to say so.
-fn unless_lost<R: Outcome>(
-    device: &std::sync::Arc<Device>,
+fn unless_lost<R: EntryResult>(
+    device: &std::sync::Arc<DeviceObject>,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> R,
 ) -> R {
     if device.is_lost() && LOST.contains(&call) {
         return R::failed(vk::Result::ERROR_DEVICE_LOST);
@@ -166,10 +166,10 @@ fn unless_lost<R: Outcome>(
 }
 
 /// Runs `body` as the entry point `call` on `device`, see [`run`].
-pub(crate) fn on_device<R: Outcome>(
+pub(crate) fn on_device<R: EntryResult>(
     device: vk::Device,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> R,
 ) -> R {
     match registry::device(device) {
         Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
@@ -178,16 +178,16 @@ pub(crate) fn on_device<R: Outcome>(
 }
 
 /// As [`on_device`], of a call that may break a rule, see [`report_broken`].
-pub(crate) fn checked<R: Outcome>(
+pub(crate) fn checked<R: EntryResult>(
     device: vk::Device,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
     on_device(device, call, |device| report_broken(&device.hub, body(device)))
 }
 
 /// The return value of a call. If the call breaks a rule, this reports it, and the call does nothing else.
-pub(crate) fn report_broken<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
+pub(crate) fn report_broken<R: EntryResult>(hub: &Hub, result: Result<R, Broken>) -> R {
     result.unwrap_or_else(|(rule, text)| {
         hub.report(rule, text);
         R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
@@ -195,10 +195,10 @@ pub(crate) fn report_broken<R: Outcome>(hub: &Hub, result: Result<R, Broken>) ->
 }
 
 /// Runs `body` as the entry point `call` on the device of `queue`, see [`run`] and [`report_broken`].
-pub(crate) fn on_queue<R: Outcome>(
+pub(crate) fn on_queue<R: EntryResult>(
     queue: vk::Queue,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
     match registry::queue(queue) {
         Some(owner) => run(&owner.hub, call, || {
@@ -209,10 +209,10 @@ pub(crate) fn on_queue<R: Outcome>(
 }
 
 /// Runs `body` as the entry point `call` on the device of `command_buffer`, see [`run`].
-pub(crate) fn on_command_buffer<R: Outcome>(
+pub(crate) fn on_command_buffer<R: EntryResult>(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> R,
 ) -> R {
     match registry::command_buffer(command_buffer) {
         Some(owner) => run(&owner.hub, call, || body(&owner)),
@@ -221,16 +221,16 @@ pub(crate) fn on_command_buffer<R: Outcome>(
 }
 
 /// As [`on_command_buffer`], of a call that may break a rule, see [`report_broken`].
-pub(crate) fn on_command_buffer_checked<R: Outcome>(
+pub(crate) fn on_command_buffer_checked<R: EntryResult>(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+    body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
     on_command_buffer(command_buffer, call, |device| report_broken(&device.hub, body(device)))
 }
 
 /// Runs `body` as the entry point `call` on `instance`, see [`run`].
-pub(crate) fn on_instance<R: Outcome>(
+pub(crate) fn on_instance<R: EntryResult>(
     instance: vk::Instance,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
@@ -242,7 +242,7 @@ pub(crate) fn on_instance<R: Outcome>(
 }
 
 /// Runs `body` as the entry point `call` on the instance of `physical_device`, see [`run`].
-pub(crate) fn on_physical_device<R: Outcome>(
+pub(crate) fn on_physical_device<R: EntryResult>(
     physical_device: vk::PhysicalDevice,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
@@ -254,7 +254,7 @@ pub(crate) fn on_physical_device<R: Outcome>(
 }
 
 /// As [`on_physical_device`], of a call that may break a rule, see [`report_broken`].
-pub(crate) fn on_physical_device_checked<R: Outcome>(
+pub(crate) fn on_physical_device_checked<R: EntryResult>(
     physical_device: vk::PhysicalDevice,
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> Result<R, Broken>,
@@ -263,7 +263,7 @@ pub(crate) fn on_physical_device_checked<R: Outcome>(
 }
 
 /// Answers for a dispatchable handle that no live object has. There is no GPU whose messages could take the report.
-fn unknown<R: Outcome>(kind: &str, raw: u64) -> R {
+fn unknown<R: EntryResult>(kind: &str, raw: u64) -> R {
     tracing::error!(
         name: "unknown_handle", target: "sublet::sim", kind, handle = raw,
         "{kind} {raw:#x} was never created, or is destroyed"

@@ -27,12 +27,12 @@ pub(crate) struct Orders {
     pub(crate) delays: BTreeMap<&'static str, Duration>,
     pub(crate) held: BTreeSet<&'static str>,
     pub(crate) above: Option<u64>,
-    pub(crate) budgets: BTreeMap<u32, Budget>,
+    pub(crate) budgets: BTreeMap<u32, PosedBudget>,
 }
 
 /// The budget and usage that a heap is to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Budget {
+pub(crate) struct PosedBudget {
     pub(crate) budget: u64,
     pub(crate) usage: u64,
 }
@@ -67,7 +67,7 @@ impl FaultState {
     }
 
     /// The budget that was ordered for a heap.
-    pub(crate) fn budget(&self, heap: u32) -> Option<Budget> {
+    pub(crate) fn budget(&self, heap: u32) -> Option<PosedBudget> {
         self.orders.lock().budgets.get(&heap).copied()
     }
 

@@ -9,10 +9,10 @@ use crate::facts::chain;
 use crate::facts::ffi;
 use crate::facts::profiles::FeaturesProfile;
 use crate::objects::descriptors;
-use crate::objects::descriptors::features::DescriptorFeatures;
+use crate::objects::descriptors::features::EnabledDescriptorFeatures;
 use crate::objects::state::Hub;
 
-impl Features {
+impl EnabledFeatures {
     /// The features of a GPU. An extension that the test removed is gone with its feature, also where the feature is
     /// core.
     pub(crate) fn supported(hub: &Hub) -> Self {
@@ -47,7 +47,7 @@ impl Features {
             descriptor_buffer,
             descriptor_buffer_push: descriptor_buffer,
             descriptor_heap: hub.descriptor_heap.is_some() && hub.offers("VK_EXT_descriptor_heap"),
-            descriptors: DescriptorFeatures::supported(hub),
+            descriptors: EnabledDescriptorFeatures::supported(hub),
         }
     }
 
@@ -102,10 +102,10 @@ impl Features {
     }
 }
 
-type Field = fn(&mut Features) -> &mut bool;
+type FeatureField = fn(&mut EnabledFeatures) -> &mut bool;
 
 /// The features, each with the extension that it came with.
-const FIELDS: &[(Field, &str)] = &[
+const FIELDS: &[(FeatureField, &str)] = &[
     (|features| &mut features.buffer_device_address, "VK_KHR_buffer_device_address"),
     (|features| &mut features.capture_replay, "VK_KHR_buffer_device_address"),
     (|features| &mut features.memory_priority, "VK_EXT_memory_priority"),
@@ -127,8 +127,8 @@ const FIELDS: &[(Field, &str)] = &[
 /// # Safety
 ///
 /// The chain is valid.
-unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
-    let mut slots: Vec<(Field, *mut vk::Bool32)> = Vec::new();
+unsafe fn slots(next: *mut c_void) -> Vec<(FeatureField, *mut vk::Bool32)> {
+    let mut slots: Vec<(FeatureField, *mut vk::Bool32)> = Vec::new();
     macro_rules! slot {
         ($($structure:ident.$slot:ident is $field:ident;)*) => {$(
             // SAFETY: the promise of `slots`: the chain is valid.
@@ -181,7 +181,7 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
 
 /// The features that the program enabled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Features {
+pub(crate) struct EnabledFeatures {
     pub(crate) buffer_device_address: bool,
     /// `bufferDeviceAddressCaptureReplay`.
     pub(crate) capture_replay: bool,
@@ -197,5 +197,5 @@ pub(crate) struct Features {
     pub(crate) descriptor_buffer: bool,
     pub(crate) descriptor_buffer_push: bool,
     pub(crate) descriptor_heap: bool,
-    pub(crate) descriptors: DescriptorFeatures,
+    pub(crate) descriptors: EnabledDescriptorFeatures,
 }

@@ -110,22 +110,22 @@ impl HeapBinding {
 
 /// The mapping of some bindings of a set.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mapping {
+pub(crate) struct SetMapping {
     pub(crate) set: u32,
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) mask: u32,
-    pub(crate) source: Source,
+    pub(crate) source: MappedSource,
 }
 
 /// The source of descriptors or data. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum MappedSource {
     Heap {
         /// Of the descriptor, or of a combined one's image.
-        place: HeapPlace,
+        place: HeapAddress,
         /// Of a combined descriptor's sampler.
-        sampler: HeapPlace,
+        sampler: HeapAddress,
         embedded: Option<SamplerState>,
         /// True if both indices are in one word.
         combined: bool,
@@ -146,7 +146,7 @@ pub(crate) enum Source {
 
 /// An offset in a heap: `offset + index * index_stride + element * array_stride`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HeapPlace {
+pub(crate) struct HeapAddress {
     pub(crate) offset: u32,
     pub(crate) index: Index,
     pub(crate) index_stride: u32,
@@ -168,7 +168,7 @@ pub(crate) enum Index {
     Record(u32),
 }
 
-impl Mapping {
+impl SetMapping {
     /// Returns whether it is for a variable of a type, at this set and binding.
     pub(crate) fn fits(&self, set: u32, binding: u32, mask: u32) -> bool {
         let bindings = self.first..self.first.saturating_add(self.count);

@@ -11,7 +11,7 @@ use ash::vk::Handle;
 
 use crate::facts::chain;
 use crate::objects::host_bytes::HostBytes;
-use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::state::{DeviceObject, DeviceState, Label};
 
 /// The host memory that an object takes, in bytes. Real drivers take about as much.
 const BYTES: usize = 64;
@@ -65,7 +65,7 @@ pub(crate) unsafe fn give_back(callbacks: *const vk::AllocationCallbacks<'_>, by
 /// 2. No lock of the driver is held.
 /// 3. `p_handle` is NULL, or valid for a write.
 pub(crate) unsafe fn create<H: Handle + Copy>(
-    device: &Device,
+    device: &DeviceObject,
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_handle: *mut H,
     insert: impl FnOnce(&mut DeviceState, H, HostBytes),
@@ -94,7 +94,7 @@ pub(crate) unsafe fn create<H: Handle + Copy>(
 /// 2. No lock of the driver is held.
 /// 3. If the object was created with callbacks, these are compatible.
 pub(crate) unsafe fn destroy<H: Handle + Copy>(
-    device: &Device,
+    device: &DeviceObject,
     handle: H,
     callbacks: *const vk::AllocationCallbacks<'_>,
     rules: [&'static str; 3],
@@ -134,7 +134,7 @@ pub(crate) use destroys;
 /// Forgets an object and its name, unless its handle is NULL; `remove` takes the object. Reports `unknown` if there is
 /// no such object.
 pub(crate) fn forget<H: Handle + Copy, T>(
-    device: &Device,
+    device: &DeviceObject,
     handle: H,
     unknown: &'static str,
     remove: impl FnOnce(&mut DeviceState, &Label) -> Option<T>,
@@ -154,7 +154,7 @@ pub(crate) fn forget<H: Handle + Copy, T>(
 
 /// Allocation callbacks come at creation and destruction, or at neither.
 pub(crate) fn check_callbacks(
-    device: &Device,
+    device: &DeviceObject,
     name: &Label,
     created: HostBytes,
     destroyed: *const vk::AllocationCallbacks<'_>,

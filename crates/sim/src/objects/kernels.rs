@@ -6,11 +6,11 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::hazards::Actor;
-use crate::objects::commands::Layouts;
+use crate::objects::commands::ImageLayouts;
 use crate::objects::commands::bindings::Bindings;
-use crate::objects::commands::draw::{Draw, Span};
-use crate::objects::pipelines::{Program, Shader};
-use crate::objects::state::Device;
+use crate::objects::commands::draw::{Draw, DrawSpan};
+use crate::objects::pipelines::{PipelineProgram, Shader};
+use crate::objects::state::DeviceObject;
 
 /// The closure that stands for a shader.
 pub(crate) type Closure = dyn Fn(&mut Kernel<'_>) + Send + Sync;
@@ -63,11 +63,11 @@ impl Kernels {
 /// });
 /// ```
 pub struct Kernel<'a> {
-    pub(crate) device: &'a Device,
-    pub(crate) program: &'a Program,
+    pub(crate) device: &'a DeviceObject,
+    pub(crate) program: &'a PipelineProgram,
     pub(crate) shader: &'a Shader,
     pub(crate) bindings: &'a Bindings,
-    pub(crate) layouts: Layouts,
+    pub(crate) layouts: ImageLayouts,
     pub(crate) groups: [u32; 3],
     /// The draw; `None` in a dispatch.
     pub(crate) drawn: Option<Drawn<'a>>,
@@ -79,5 +79,5 @@ pub struct Kernel<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Drawn<'a> {
     pub(crate) draw: &'a Draw,
-    pub(crate) span: Span,
+    pub(crate) span: DrawSpan,
 }

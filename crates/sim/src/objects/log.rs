@@ -33,12 +33,12 @@ pub struct AllocateCall {
 
 /// The list of calls, while the log is on.
 #[derive(Debug, Default)]
-pub(crate) struct Log {
+pub(crate) struct CallLog {
     on: AtomicBool,
     calls: Mutex<Vec<AllocateCall>>,
 }
 
-impl Log {
+impl CallLog {
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }

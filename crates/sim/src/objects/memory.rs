@@ -10,7 +10,7 @@ use crate::objects::host_bytes::HostBytes;
 use crate::objects::store::Store;
 
 /// A `VkDeviceMemory`.
-pub(crate) struct Memory {
+pub(crate) struct MemoryObject {
     pub(crate) info: MemoryInfo,
     pub(crate) heap: u32,
     pub(crate) properties: vk::MemoryPropertyFlags,
@@ -20,7 +20,7 @@ pub(crate) struct Memory {
     /// The mapped range: offset and end.
     pub(crate) mapped: Option<(u64, u64)>,
     /// The resources that are bound to it, by offset and handle.
-    pub(crate) bindings: BTreeMap<(u64, u64), Binding>,
+    pub(crate) bindings: BTreeMap<(u64, u64), BoundResource>,
     /// True if two of `bindings` overlap, or once did: then the order of their ends is not the order of their starts.
     pub(crate) overlaps: bool,
     /// The device address of the memory.
@@ -29,7 +29,7 @@ pub(crate) struct Memory {
 
 /// A resource in a memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Binding {
+pub(crate) struct BoundResource {
     pub(crate) end: u64,
     /// End of what the program asked for; what follows up to `end` is padding.
     pub(crate) used_end: u64,

@@ -108,7 +108,7 @@ impl Messages {
     }
 }
 
-pub(crate) type Callback = unsafe extern "system" fn(
+pub(crate) type MessageCallback = unsafe extern "system" fn(
     vk::DebugUtilsMessageSeverityFlagsEXT,
     vk::DebugUtilsMessageTypeFlagsEXT,
     *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
@@ -119,7 +119,7 @@ pub(crate) type Callback = unsafe extern "system" fn(
 #[derive(Clone, Copy)]
 pub(crate) struct Messenger {
     pub(crate) handle: vk::DebugUtilsMessengerEXT,
-    pub(crate) callback: Callback,
+    pub(crate) callback: MessageCallback,
     /// The address of the program's data. The driver only passes it on.
     pub(crate) user_data: usize,
 }

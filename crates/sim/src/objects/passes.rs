@@ -16,7 +16,7 @@ pub(crate) struct PassState {
 
 /// A `VkRenderPass`.
 pub(crate) struct RenderPass {
-    pub(crate) info: Arc<PassInfo>,
+    pub(crate) info: Arc<PassDescription>,
     /// Submissions that are not done and begin it.
     pub(crate) in_use: u32,
     pub(crate) host: HostBytes,
@@ -25,7 +25,7 @@ pub(crate) struct RenderPass {
 /// A `VkFramebuffer`.
 pub(crate) struct Framebuffer {
     /// The render pass that it was created with.
-    pub(crate) pass: Arc<PassInfo>,
+    pub(crate) pass: Arc<PassDescription>,
     pub(crate) views: Vec<vk::ImageView>,
     pub(crate) extent: vk::Extent2D,
     pub(crate) layers: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Formats {
 
 /// A render pass of one subpass.
 #[derive(Debug)]
-pub(crate) struct PassInfo {
+pub(crate) struct PassDescription {
     pub(crate) attachments: Vec<vk::AttachmentDescription>,
     /// Which attachments its subpass has: an index, and the layout meanwhile.
     pub(crate) colors: Vec<Option<(usize, vk::ImageLayout)>>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::objects::descriptors::PipelineLayout;
-use crate::objects::heaps::Mapping;
+use crate::objects::descriptors::PipelineLayoutDescription;
+use crate::objects::heaps::SetMapping;
 use crate::objects::host_bytes::HostBytes;
 use crate::objects::passes::Formats;
 
@@ -20,7 +20,7 @@ pub(crate) struct PipelineState {
 
 /// A `VkPipeline`.
 pub(crate) struct Pipeline {
-    pub(crate) program: Arc<Program>,
+    pub(crate) program: Arc<PipelineProgram>,
     /// Submissions that are not done and bind it.
     pub(crate) in_use: u32,
     pub(crate) host: HostBytes,
@@ -28,8 +28,8 @@ pub(crate) struct Pipeline {
 
 /// The shaders and the layout of a pipeline.
 #[derive(Debug)]
-pub(crate) struct Program {
-    pub(crate) layout: Arc<PipelineLayout>,
+pub(crate) struct PipelineProgram {
+    pub(crate) layout: Arc<PipelineLayoutDescription>,
     /// True if it takes its descriptors from descriptor buffers.
     pub(crate) descriptor_buffer: bool,
     /// Its shaders, in the order of their stages.
@@ -45,12 +45,12 @@ pub(crate) struct Shader {
     /// The name of its entry point.
     pub(crate) entry_point: String,
     /// The heap mappings of its sets and bindings, if it uses heaps.
-    pub(crate) heap: Option<Vec<Mapping>>,
+    pub(crate) heap: Option<Vec<SetMapping>>,
     /// The values of specialization constants, by their numbers.
     pub(crate) constants: BTreeMap<u32, Vec<u8>>,
 }
 
-impl Program {
+impl PipelineProgram {
     pub(crate) fn point(&self) -> vk::PipelineBindPoint {
         match self.drawing {
             Some(_) => vk::PipelineBindPoint::GRAPHICS,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::hazards::SemaphoreUse;
-use crate::objects::commands::{Command, Uses};
+use crate::objects::commands::{RecordedCommand, Uses};
 
 /// Submissions of a device's queues.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct QueueState {
 /// Submissions of one queue.
 #[derive(Default)]
 pub(crate) struct QueueTimeline {
-    pub(crate) waiting: VecDeque<Submission>,
+    pub(crate) waiting: VecDeque<QueueSubmission>,
     /// True if submissions are held back.
     pub(crate) held: bool,
     /// True if a thread is running one. That thread goes on to the next, so that no other has to.
@@ -53,7 +53,7 @@ impl QueueTimeline {
 
 /// One batch of a submission.
 #[derive(Default)]
-pub(crate) struct Submission {
+pub(crate) struct QueueSubmission {
     pub(crate) number: u64,
     /// Values of timeline semaphores to wait for.
     pub(crate) waits: Vec<(vk::Semaphore, u64)>,
@@ -63,7 +63,7 @@ pub(crate) struct Submission {
     /// All semaphores that it names.
     pub(crate) semaphores: Vec<vk::Semaphore>,
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
-    pub(crate) commands: Vec<Arc<Vec<Command>>>,
+    pub(crate) commands: Vec<Arc<Vec<RecordedCommand>>>,
     pub(crate) uses: Vec<Uses>,
     /// Its waits and signals with their stages, if hazards are looked for.
     pub(crate) ordered_by: [Vec<SemaphoreUse>; 2],

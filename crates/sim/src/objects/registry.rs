@@ -12,7 +12,7 @@ use ash::vk::Handle as _;
 use parking_lot::RwLock;
 
 use crate::facts::arithmetic::widen;
-use crate::objects::state::{Device, Instance};
+use crate::objects::state::{DeviceObject, Instance};
 
 /// The value that the loader expects in the first word of a dispatchable handle (`ICD_LOADER_MAGIC`).
 pub(crate) const LOADER_MAGIC: usize = 0x01CD_C0DE;
@@ -21,40 +21,40 @@ pub(crate) const LOADER_MAGIC: usize = 0x01CD_C0DE;
 const QUARANTINE: usize = 4096;
 
 #[repr(C, align(16))]
-struct Header {
+struct DispatchHeader {
     loader: usize,
     driver: usize,
 }
 
 #[derive(Clone)]
-enum Owner {
+enum HandleOwner {
     Instance(Arc<Instance>),
     PhysicalDevice(Arc<Instance>),
-    Device(Arc<Device>),
-    Queue(Arc<Device>),
-    CommandBuffer(Arc<Device>),
+    Device(Arc<DeviceObject>),
+    Queue(Arc<DeviceObject>),
+    CommandBuffer(Arc<DeviceObject>),
 }
 
 #[derive(Default)]
-struct Registry {
-    owners: HashMap<u64, Owner>,
+struct HandleRegistry {
+    owners: HashMap<u64, HandleOwner>,
     /// Addresses of headers without an owner, the one retired first at the front.
     retired: VecDeque<usize>,
 }
 
-static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(RwLock::default);
+static REGISTRY: LazyLock<RwLock<HandleRegistry>> = LazyLock::new(RwLock::default);
 
-impl Registry {
+impl HandleRegistry {
     /// A handle that is in use nowhere else.
     fn fresh(&mut self) -> u64 {
         let address = if self.retired.len() > QUARANTINE { self.retired.pop_front() } else { None };
         let header = match address {
-            Some(address) => std::ptr::with_exposed_provenance_mut::<Header>(address),
-            None => Box::into_raw(Box::new(Header { loader: 0, driver: 0 })),
+            Some(address) => std::ptr::with_exposed_provenance_mut::<DispatchHeader>(address),
+            None => Box::into_raw(Box::new(DispatchHeader { loader: 0, driver: 0 })),
         };
         // SAFETY: `header` is from `Box::into_raw`, now or before its address was exposed, and is never freed; nobody
         // else writes it, because it has no owner.
-        unsafe { header.write(Header { loader: LOADER_MAGIC, driver: 0 }) };
+        unsafe { header.write(DispatchHeader { loader: LOADER_MAGIC, driver: 0 }) };
         widen(header.expose_provenance())
     }
 
@@ -74,8 +74,10 @@ pub(crate) fn reserve() -> u64 {
 
 pub(crate) fn add_instance(instance: &Arc<Instance>) {
     let mut registry = REGISTRY.write();
-    registry.owners.insert(instance.handle.as_raw(), Owner::Instance(Arc::clone(instance)));
-    registry.owners.insert(instance.physical_device.as_raw(), Owner::PhysicalDevice(Arc::clone(instance)));
+    registry.owners.insert(instance.handle.as_raw(), HandleOwner::Instance(Arc::clone(instance)));
+    registry
+        .owners
+        .insert(instance.physical_device.as_raw(), HandleOwner::PhysicalDevice(Arc::clone(instance)));
 }
 
 pub(crate) fn remove_instance(instance: &Instance) {
@@ -84,15 +86,15 @@ pub(crate) fn remove_instance(instance: &Instance) {
     registry.retire(instance.physical_device.as_raw());
 }
 
-pub(crate) fn add_device(device: &Arc<Device>) {
+pub(crate) fn add_device(device: &Arc<DeviceObject>) {
     let mut registry = REGISTRY.write();
-    registry.owners.insert(device.handle.as_raw(), Owner::Device(Arc::clone(device)));
+    registry.owners.insert(device.handle.as_raw(), HandleOwner::Device(Arc::clone(device)));
     for queue in &device.queues {
-        registry.owners.insert(queue.as_raw(), Owner::Queue(Arc::clone(device)));
+        registry.owners.insert(queue.as_raw(), HandleOwner::Queue(Arc::clone(device)));
     }
 }
 
-pub(crate) fn remove_device(device: &Device) {
+pub(crate) fn remove_device(device: &DeviceObject) {
     let mut registry = REGISTRY.write();
     if device.hub.null {
         // Its handle is not one of our headers.
@@ -106,10 +108,10 @@ pub(crate) fn remove_device(device: &Device) {
 }
 
 /// A command buffer of `device`. The caller destroys it with [`remove_command_buffer`], at the latest with the device.
-pub(crate) fn add_command_buffer(device: &Arc<Device>) -> vk::CommandBuffer {
+pub(crate) fn add_command_buffer(device: &Arc<DeviceObject>) -> vk::CommandBuffer {
     let mut registry = REGISTRY.write();
     let handle = registry.fresh();
-    registry.owners.insert(handle, Owner::CommandBuffer(Arc::clone(device)));
+    registry.owners.insert(handle, HandleOwner::CommandBuffer(Arc::clone(device)));
     vk::CommandBuffer::from_raw(handle)
 }
 
@@ -117,41 +119,41 @@ pub(crate) fn remove_command_buffer(command_buffer: vk::CommandBuffer) {
     REGISTRY.write().retire(command_buffer.as_raw());
 }
 
-fn find(handle: u64) -> Option<Owner> {
+fn find(handle: u64) -> Option<HandleOwner> {
     REGISTRY.read().owners.get(&handle).cloned()
 }
 
 pub(crate) fn instance(handle: vk::Instance) -> Option<Arc<Instance>> {
     match find(handle.as_raw()) {
-        Some(Owner::Instance(instance)) => Some(instance),
+        Some(HandleOwner::Instance(instance)) => Some(instance),
         _ => None,
     }
 }
 
 pub(crate) fn physical_device(handle: vk::PhysicalDevice) -> Option<Arc<Instance>> {
     match find(handle.as_raw()) {
-        Some(Owner::PhysicalDevice(instance)) => Some(instance),
+        Some(HandleOwner::PhysicalDevice(instance)) => Some(instance),
         _ => None,
     }
 }
 
-pub(crate) fn device(handle: vk::Device) -> Option<Arc<Device>> {
+pub(crate) fn device(handle: vk::Device) -> Option<Arc<DeviceObject>> {
     match find(handle.as_raw()) {
-        Some(Owner::Device(device)) => Some(device),
+        Some(HandleOwner::Device(device)) => Some(device),
         _ => None,
     }
 }
 
-pub(crate) fn queue(handle: vk::Queue) -> Option<Arc<Device>> {
+pub(crate) fn queue(handle: vk::Queue) -> Option<Arc<DeviceObject>> {
     match find(handle.as_raw()) {
-        Some(Owner::Queue(device)) => Some(device),
+        Some(HandleOwner::Queue(device)) => Some(device),
         _ => None,
     }
 }
 
-pub(crate) fn command_buffer(handle: vk::CommandBuffer) -> Option<Arc<Device>> {
+pub(crate) fn command_buffer(handle: vk::CommandBuffer) -> Option<Arc<DeviceObject>> {
     match find(handle.as_raw()) {
-        Some(Owner::CommandBuffer(device)) => Some(device),
+        Some(HandleOwner::CommandBuffer(device)) => Some(device),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::objects::store::Store;
 
 /// The memory and the offset that a resource is bound to.
 #[derive(Debug, Clone)]
-pub(crate) struct Bound {
+pub(crate) struct MemoryBinding {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
     /// The bytes of `memory`. They stay as long as a command may use them, whatever the program frees.
@@ -19,12 +19,12 @@ pub(crate) struct Bound {
 }
 
 /// A `VkBuffer`.
-pub(crate) struct Buffer {
+pub(crate) struct BufferObject {
     pub(crate) description: BufferDescription,
     pub(crate) requirements: Requirements,
-    pub(crate) bound: Option<Bound>,
+    pub(crate) bound: Option<MemoryBinding>,
     /// The places of its pages, if it is sparse.
-    pub(crate) pages: Option<Pages>,
+    pub(crate) pages: Option<SparsePages>,
     /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
     pub(crate) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
@@ -35,7 +35,7 @@ pub(crate) struct Buffer {
     pub(crate) in_use: u32,
 }
 
-impl Buffer {
+impl BufferObject {
     /// Returns whether it has memory, or is sparse and may have pages anywhere.
     pub(crate) fn is_backed(&self) -> bool {
         self.bound.is_some() || self.pages.is_some()
@@ -43,10 +43,10 @@ impl Buffer {
 }
 
 /// A `VkImage`.
-pub(crate) struct Image {
+pub(crate) struct ImageObject {
     pub(crate) description: ImageDescription,
     pub(crate) requirements: Requirements,
-    pub(crate) bound: Option<Bound>,
+    pub(crate) bound: Option<MemoryBinding>,
     /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
     pub(crate) host: HostBytes,
     /// `VkExternalMemoryImageCreateInfo::handleTypes`, as bits.
@@ -82,4 +82,4 @@ pub(crate) struct SparseRange {
 }
 
 /// The ranges of a sparse buffer that are bound, by their offsets in it.
-pub(crate) type Pages = BTreeMap<u64, SparseRange>;
+pub(crate) type SparsePages = BTreeMap<u64, SparseRange>;

@@ -1,7 +1,8 @@
 //! The objects behind the handles, and how a C function finds them.
 //!
 //! - A [`Hub`] is one simulated GPU: its profile, its messages, its faults and counts.
-//! - An [`Instance`] and a [`Device`] are what the program made of it. `entry::on_device` and its siblings find them.
+//! - An [`Instance`] and a [`DeviceObject`] are what the program made of it. `entry::on_device` and its siblings find
+//!   them.
 //! - A [`DeviceState`] is everything on a device that is not a dispatchable handle, behind the device's one lock.
 
 use std::collections::BTreeMap;
@@ -20,15 +21,17 @@ use crate::objects::descriptor_table::DescriptorTable;
 use crate::objects::descriptors::DescriptorState;
 use crate::objects::descriptors::policy::Behaviour;
 use crate::objects::faults::FaultState;
-use crate::objects::features::Features;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::kernels::Kernels;
-use crate::objects::log::Log;
-use crate::objects::memory::Memory;
+use crate::objects::log::CallLog;
+use crate::objects::memory::MemoryObject;
 use crate::objects::messages::{Messages, Messenger};
 use crate::objects::passes::PassState;
 use crate::objects::pipelines::PipelineState;
 use crate::objects::queues::QueueState;
-use crate::objects::resources::{Bound, Buffer, BufferView, Image, ImageView, Pages, SparseRange};
+use crate::objects::resources::{
+    BufferObject, BufferView, ImageObject, ImageView, MemoryBinding, SparsePages, SparseRange,
+};
 use crate::objects::store::{HostMemoryLimit, Piece, Store};
 use crate::objects::sync::SyncState;
 
@@ -59,7 +62,7 @@ pub(crate) struct Hub {
     pub(crate) extensions: Vec<String>,
     pub(crate) messages: Messages,
     pub(crate) faults: FaultState,
-    pub(crate) log: Log,
+    pub(crate) log: CallLog,
     /// The closures for shaders.
     pub(crate) kernels: Kernels,
     /// How descriptor pools behave.
@@ -102,7 +105,7 @@ impl Hub {
             extensions,
             messages: Messages::default(),
             faults: FaultState::default(),
-            log: Log::default(),
+            log: CallLog::default(),
             kernels: Kernels::default(),
             descriptors: Behaviour::new(profile),
             descriptor_heap: profile.limits.descriptor_heap,
@@ -193,7 +196,7 @@ pub(crate) struct Instance {
 }
 
 /// A `VkDevice` and its `VkQueue`s.
-pub(crate) struct Device {
+pub(crate) struct DeviceObject {
     pub(crate) handle: vk::Device,
     /// The queues, those of each family one after another.
     pub(crate) queues: Vec<vk::Queue>,
@@ -205,7 +208,7 @@ pub(crate) struct Device {
     pub(crate) minor: u32,
     /// The device extensions that are enabled.
     pub(crate) extensions: Vec<String>,
-    pub(crate) features: Features,
+    pub(crate) features: EnabledFeatures,
     lost: AtomicBool,
     /// Everything else. Held for one call at a time, and never while bytes are copied or a call is delayed.
     pub(crate) state: Mutex<DeviceState>,
@@ -213,14 +216,14 @@ pub(crate) struct Device {
     pub(crate) changed: Condvar,
 }
 
-impl Device {
+impl DeviceObject {
     pub(crate) fn new(
         handle: vk::Device,
         (queues, families): (Vec<vk::Queue>, Vec<u32>),
         instance: &Arc<Instance>,
         minor: u32,
         extensions: Vec<String>,
-        features: Features,
+        features: EnabledFeatures,
     ) -> Self {
         let queue = QueueState::new(queues.len());
         let hazards = instance.hub.hazards.then(|| Box::new(Judge::new(families.clone())));
@@ -289,9 +292,9 @@ impl Device {
 /// on every run.
 #[derive(Default)]
 pub(crate) struct DeviceState {
-    pub(crate) memories: BTreeMap<vk::DeviceMemory, Memory>,
-    pub(crate) buffers: BTreeMap<vk::Buffer, Buffer>,
-    pub(crate) images: BTreeMap<vk::Image, Image>,
+    pub(crate) memories: BTreeMap<vk::DeviceMemory, MemoryObject>,
+    pub(crate) buffers: BTreeMap<vk::Buffer, BufferObject>,
+    pub(crate) images: BTreeMap<vk::Image, ImageObject>,
     pub(crate) buffer_views: BTreeMap<vk::BufferView, BufferView>,
     pub(crate) image_views: BTreeMap<vk::ImageView, ImageView>,
     /// The end of the device addresses that were given out.
@@ -320,7 +323,7 @@ pub(crate) struct DeviceState {
 
 /// The location of a resource's bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Bytes {
+pub(crate) struct StoreRange {
     pub(crate) store: Arc<Store>,
     /// The offset of the resource in `store`.
     pub(crate) offset: u64,
@@ -339,7 +342,7 @@ pub(crate) enum Unusable {
 
 impl DeviceState {
     /// The bytes of a buffer, for a command.
-    pub(crate) fn buffer_bytes(&self, buffer: vk::Buffer) -> Result<Bytes, Unusable> {
+    pub(crate) fn buffer_bytes(&self, buffer: vk::Buffer) -> Result<StoreRange, Unusable> {
         let buffer = self.buffers.get(&buffer).ok_or(Unusable::Unknown)?;
         if let Some(pages) = &buffer.pages {
             return self.sparse_bytes(pages, buffer.requirements.size);
@@ -348,29 +351,29 @@ impl DeviceState {
     }
 
     /// The bytes of an image, for a command.
-    pub(crate) fn image_bytes(&self, image: vk::Image) -> Result<Bytes, Unusable> {
+    pub(crate) fn image_bytes(&self, image: vk::Image) -> Result<StoreRange, Unusable> {
         let image = self.images.get(&image).ok_or(Unusable::Unknown)?;
         self.bound_bytes(image.bound.as_ref())
     }
 
     /// The bytes of a sparse buffer, for a command: those of its pages. Bytes of pages that are not bound cannot be
     /// read or written.
-    fn sparse_bytes(&self, pages: &Pages, size: u64) -> Result<Bytes, Unusable> {
+    fn sparse_bytes(&self, pages: &SparsePages, size: u64) -> Result<StoreRange, Unusable> {
         let piece = |(&start, bound): (&u64, &SparseRange)| {
             let memory = self.memories.get(&bound.memory).ok_or(Unusable::MemoryFreed)?;
             let store = Arc::clone(&memory.store);
             Ok(Piece { start, size: bound.size, store, offset: bound.offset })
         };
         let pieces = pages.iter().map(piece).collect::<Result<_, _>>()?;
-        Ok(Bytes { store: Arc::new(Store::of_pieces(size, pieces)), offset: 0 })
+        Ok(StoreRange { store: Arc::new(Store::of_pieces(size, pieces)), offset: 0 })
     }
 
-    fn bound_bytes(&self, bound: Option<&Bound>) -> Result<Bytes, Unusable> {
+    fn bound_bytes(&self, bound: Option<&MemoryBinding>) -> Result<StoreRange, Unusable> {
         let bound = bound.ok_or(Unusable::Unbound)?;
         if !self.memories.contains_key(&bound.memory) {
             return Err(Unusable::MemoryFreed);
         }
-        Ok(Bytes { store: Arc::clone(&bound.store), offset: bound.offset })
+        Ok(StoreRange { store: Arc::clone(&bound.store), offset: bound.offset })
     }
 
     /// The name of an object in messages: its handle, and the name that the program gave it.
@@ -379,14 +382,14 @@ impl DeviceState {
     }
 
     /// The text of a report about a handle that has no object.
-    pub(crate) fn missing<H: vk::Handle + Copy>(&self, device: &Device, handle: H) -> String {
+    pub(crate) fn missing<H: vk::Handle + Copy>(&self, device: &DeviceObject, handle: H) -> String {
         format!("{} {}", self.label(handle), device.hub.fate(handle))
     }
 
     /// The object of a handle, if one was found; else `rule` as broken.
     pub(crate) fn known<H: vk::Handle + Copy, T>(
         &self,
-        device: &Device,
+        device: &DeviceObject,
         handle: H,
         found: Option<T>,
         rule: &'static str,

@@ -24,7 +24,7 @@ pub(crate) struct Fence {
 /// A `VkSemaphore`.
 #[derive(Debug)]
 pub(crate) struct Semaphore {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SemaphoreKind,
     /// The submission that signals it, if it is binary and nothing submitted waits for it yet.
     pub(crate) signaler: Option<u64>,
     /// The count of submissions that are not done and name it.
@@ -33,7 +33,7 @@ pub(crate) struct Semaphore {
 
 /// The two kinds of semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SemaphoreKind {
     /// True if it will be signaled when all that is submitted is done.
     Binary { signaled: bool },
     /// Its value, and the largest value that a submission is to give it.
@@ -44,8 +44,8 @@ impl SyncState {
     /// The value of a timeline semaphore; `None` for others.
     pub(crate) fn timeline(&self, semaphore: vk::Semaphore) -> Option<u64> {
         match self.semaphores.get(&semaphore)?.kind {
-            Kind::Timeline { value, .. } => Some(value),
-            Kind::Binary { .. } => None,
+            SemaphoreKind::Timeline { value, .. } => Some(value),
+            SemaphoreKind::Binary { .. } => None,
         }
     }
 }

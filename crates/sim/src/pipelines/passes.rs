@@ -10,12 +10,12 @@ use crate::facts::arithmetic::index;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{FormatInfo, level_size};
-use crate::hazards::{Bar, On, Scope, access2, stages2};
+use crate::hazards::{CommandBarrier, DependencyScope, On, access2, stages2};
 use crate::objects::entry::{checked, entries};
 use crate::objects::host;
 use crate::objects::host::destroys;
-use crate::objects::passes::{Formats, Framebuffer, PassInfo, RenderPass};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::passes::{Formats, Framebuffer, PassDescription, RenderPass};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 entries! {
     Device result vk::PFN_vkCreateRenderPass = create_pass: core 0 "vkCreateRenderPass";
@@ -34,7 +34,7 @@ unsafe extern "system" fn create_pass(
         // SAFETY: VUID-vkCreateRenderPass-pCreateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCreateRenderPass-pCreateInfo-parameter") }?;
         // SAFETY: VUID-vkCreateRenderPass-pCreateInfo-parameter: a valid structure.
-        let made = Arc::new(unsafe { PassInfo::new(info) }?);
+        let made = Arc::new(unsafe { PassDescription::new(info) }?);
         let insert = |state: &mut DeviceState, handle, host| {
             state.passes.passes.insert(handle, RenderPass { info: made, in_use: 0, host });
         };
@@ -44,7 +44,7 @@ unsafe extern "system" fn create_pass(
     })
 }
 
-impl PassInfo {
+impl PassDescription {
     /// # Safety
     ///
     /// `info` is valid, and so is what it points to.
@@ -156,7 +156,7 @@ impl PassInfo {
         &self,
         begins: bool,
         changes: &[(vk::Image, vk::ImageSubresourceRange, (vk::ImageLayout, vk::ImageLayout))],
-    ) -> Vec<Bar> {
+    ) -> Vec<CommandBarrier> {
         let given = if begins { &self.before } else { &self.behind };
         let implicit = [implicit(begins)];
         // A layout change without a dependency has an implicit one.
@@ -178,10 +178,12 @@ impl PassInfo {
     }
 }
 
-fn bar(dependency: &vk::SubpassDependency, on: On) -> Bar {
-    let first = Scope::first(stages2(dependency.src_stage_mask), access2(dependency.src_access_mask));
-    let second = Scope::second(stages2(dependency.dst_stage_mask), access2(dependency.dst_access_mask));
-    Bar { first, second, on, half: None }
+fn bar(dependency: &vk::SubpassDependency, on: On) -> CommandBarrier {
+    let first =
+        DependencyScope::first(stages2(dependency.src_stage_mask), access2(dependency.src_access_mask));
+    let second =
+        DependencyScope::second(stages2(dependency.dst_stage_mask), access2(dependency.dst_access_mask));
+    CommandBarrier { first, second, on, half: None }
 }
 
 /// The dependency that there is where none is given. Source: Vulkan specification, section "Render Pass Creation".
@@ -250,10 +252,10 @@ unsafe extern "system" fn create_framebuffer(
 
 /// Checks the views of a framebuffer against the attachments of its pass.
 fn check_framebuffer(
-    device: &Device,
+    device: &DeviceObject,
     info: &vk::FramebufferCreateInfo<'_>,
     views: &[vk::ImageView],
-) -> Result<Arc<PassInfo>, Broken> {
+) -> Result<Arc<PassDescription>, Broken> {
     let state = device.state.lock();
     let rule = "VUID-VkFramebufferCreateInfo-renderPass-parameter";
     let pass = state.known(device, info.render_pass, state.passes.passes.get(&info.render_pass), rule)?;

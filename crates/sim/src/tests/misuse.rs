@@ -420,7 +420,7 @@ fn a_program_that_is_told_of_a_report_may_use_the_gpu() {
     if let Some(found) =
         registry::device(device.handle()).unwrap().state.lock().sync.semaphores.get_mut(&semaphore)
     {
-        found.kind = crate::objects::sync::Kind::Timeline { value: 3, scheduled: 3 };
+        found.kind = crate::objects::sync::SemaphoreKind::Timeline { value: 3, scheduled: 3 };
     }
     assert_eq!(gpu.run_pending(), 1);
     unsafe { utils.destroy_debug_utils_messenger(messenger, None) };

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::TOKENS;
-use super::taken::{IN_A_WORD, Taken};
+use super::taken::{IN_A_WORD, TakenTokens};
 use crate::base::sync::atomic::{AtomicU32, Ordering};
 use sublet_engines::cast::index;
 
@@ -19,7 +19,7 @@ thread_local! {
     static LEASE: Lease = const { Lease { token: Cell::new(UNKNOWN) } };
 }
 
-static TAKEN: Taken<{ index(TOKENS / IN_A_WORD) }> = Taken::new();
+static TAKEN: TakenTokens<{ index(TOKENS / IN_A_WORD) }> = TakenTokens::new();
 /// The number of threads that found all tokens taken.
 static SHARED: AtomicU32 = AtomicU32::new(0);
 

@@ -7,11 +7,11 @@ use sublet_engines::cast::index;
 pub(super) const IN_A_WORD: u32 = u32::BITS;
 
 /// A map of the tokens. The bit of a token is set while a living thread has it.
-pub(super) struct Taken<const WORDS: usize> {
+pub(super) struct TakenTokens<const WORDS: usize> {
     words: [AtomicU32; WORDS],
 }
 
-impl<const WORDS: usize> Taken<WORDS> {
+impl<const WORDS: usize> TakenTokens<WORDS> {
     #[cfg(not(all(loom, test)))]
     pub(super) const fn new() -> Self {
         Self { words: [const { AtomicU32::new(0) }; WORDS] }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_lowest_free_token_comes_first() {
-        let taken = Taken::<4>::new();
+        let taken = TakenTokens::<4>::new();
         for token in 0..100 {
             assert_eq!(taken.take(), Some(token));
         }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn all_can_be_taken_and_no_more() {
-        let taken = Taken::<2>::new();
+        let taken = TakenTokens::<2>::new();
         for token in 0..64 {
             assert_eq!(taken.take(), Some(token));
         }
@@ -87,7 +87,7 @@ mod modelled {
     #[test]
     fn loom_no_token_is_given_twice() {
         check(|| {
-            let taken = Arc::new(Taken::<1>::new());
+            let taken = Arc::new(TakenTokens::<1>::new());
             let others = [0; 2].map(|_| {
                 let taken = Arc::clone(&taken);
                 thread::spawn(move || taken.take().unwrap())
@@ -101,7 +101,7 @@ mod modelled {
     #[test]
     fn loom_a_token_that_comes_back_is_not_lost() {
         check(|| {
-            let taken = Arc::new(Taken::<1>::new());
+            let taken = Arc::new(TakenTokens::<1>::new());
             assert_eq!(taken.take(), Some(0));
             let other = {
                 let taken = Arc::clone(&taken);

@@ -19,7 +19,7 @@ use ash::vk;
 
 use super::super::device_block::DeviceContext;
 use super::super::mapped_pointer::MappedPointer;
-use super::{Annotation, BlockVector, Live};
+use super::{AllocationKey, Annotation, MemoryBlockVector};
 use crate::engine::Algorithm;
 use sublet_engines::Alignment;
 use sublet_engines::{Key, Metadata, Tag};
@@ -114,7 +114,7 @@ impl<'a> PassBudget<'a> {
 
 /// The state of a context for one vector.
 #[derive(Debug)]
-pub(crate) struct Compaction {
+pub(crate) struct VectorCompaction {
     /// The use of the vector to which it belongs.
     generation: u32,
     effort: Effort,
@@ -128,7 +128,7 @@ pub(crate) struct Compaction {
 #[derive(Debug)]
 #[must_use = "its destination is set aside until the move is completed or rolled back"]
 pub(crate) struct Planned {
-    pub(crate) source: Live,
+    pub(crate) source: AllocationKey,
     /// The memory that holds the source.
     pub(crate) source_memory: vk::DeviceMemory,
     /// The key of the reserved chunk in the core.
@@ -147,8 +147,8 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// The destination.
-    pub(crate) fn destination(&self) -> Live {
-        Live { generation: self.source.generation, key: self.key, dedicated: false, shard: 0 }
+    pub(crate) fn destination(&self) -> AllocationKey {
+        AllocationKey { generation: self.source.generation, key: self.key, dedicated: false, shard: 0 }
     }
 }
 
@@ -168,7 +168,7 @@ impl Emptied {
 
 /// The reason why a vector cannot be defragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BeginError {
+pub(crate) enum BeginVectorError {
     /// The vector is not in use, or `generation` does not match.
     Gone,
     /// Its algorithm does not support moves.
@@ -185,39 +185,39 @@ pub(crate) struct Extent {
     pub(crate) largest_free: u64,
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Begins a context on this vector. Pools pass their `generation`.
     pub(crate) fn begin_compaction(
         &self,
         context: &DeviceContext,
         generation: Option<u32>,
         effort: Effort,
-    ) -> Result<Compaction, BeginError> {
+    ) -> Result<VectorCompaction, BeginVectorError> {
         let compaction = {
             let mut core = self.core.lock();
             let generation = generation.unwrap_or(core.generation);
-            let active = core.use_of(generation).map_err(|_| BeginError::Gone)?;
+            let active = core.use_of(generation).map_err(|_| BeginVectorError::Gone)?;
             match active.config.algorithm {
                 Algorithm::Tlsf => {}
-                algorithm => return Err(BeginError::Algorithm(algorithm)),
+                algorithm => return Err(BeginVectorError::Algorithm(algorithm)),
             }
             if std::mem::replace(&mut active.is_compacted, true) {
-                return Err(BeginError::InProgress);
+                return Err(BeginVectorError::InProgress);
             }
             active.blocks.iter_mut().flatten().for_each(|block| block.stays = false);
             let effort = match effort {
                 Effort::Extensive if active.config.granularity == Alignment::ONE => Effort::Full,
                 effort => effort,
             };
-            Compaction { generation, effort, is_done: false, moves_left: 0 }
+            VectorCompaction { generation, effort, is_done: false, moves_left: 0 }
         };
         self.reclaim(context);
         let moves_left = self.totals().allocation_count.saturating_mul(MOVES_EACH);
-        Ok(Compaction { moves_left: moves_left.saturating_add(MOVES_BESIDES), ..compaction })
+        Ok(VectorCompaction { moves_left: moves_left.saturating_add(MOVES_BESIDES), ..compaction })
     }
 
     /// Ends a context after all its moves are completed or rolled back.
-    pub(crate) fn end_compaction(&self, compaction: &Compaction) {
+    pub(crate) fn end_compaction(&self, compaction: &VectorCompaction) {
         if let Ok(active) = self.core.lock().use_of(compaction.generation) {
             active.is_compacted = false;
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::super::shard::ShardState;
 use super::super::state::is_lease;
-use super::super::{BlockVector, Live};
+use super::super::{AllocationKey, MemoryBlockVector};
 use super::ranges::FreeRange;
 use sublet_engines::Alignment;
 use sublet_engines::cast::index;
@@ -13,8 +13,8 @@ use sublet_engines::{RegionId, Tag};
 
 /// An allocation that could be moved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    pub(super) live: Live,
+pub(super) struct MoveCandidate {
+    pub(super) live: AllocationKey,
     pub(super) tag: Tag,
     /// Bytes from the start of the block.
     pub(super) offset: u64,
@@ -47,7 +47,7 @@ pub(super) struct BlockPicture {
 pub(super) struct Picture {
     /// The fullest first.
     pub(super) blocks: Vec<BlockPicture>,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<MoveCandidate>,
     pub(super) ranges: Vec<FreeRange>,
     pub(super) granularity: Alignment,
     pub(super) min_alignment: Alignment,
@@ -66,9 +66,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn candidate(&mut self, live: Live, tag: Tag, offset: u64, size: u64) {
+    fn candidate(&mut self, live: AllocationKey, tag: Tag, offset: u64, size: u64) {
         self.used += size;
-        self.picture.candidates.push(Candidate {
+        self.picture.candidates.push(MoveCandidate {
             live,
             tag,
             offset,
@@ -81,7 +81,7 @@ impl Draft {
     }
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Takes the snapshot under the locks. Returns `None` if the generation has ended. O(chunks).
     pub(super) fn draw(&self, generation: u32) -> Option<Picture> {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
@@ -124,7 +124,7 @@ impl BlockVector {
                 };
                 before = Some(key);
                 if !is_lease(tag) {
-                    let live = Live { generation, key, dedicated: false, shard: 0 };
+                    let live = AllocationKey { generation, key, dedicated: false, shard: 0 };
                     draft.candidate(live, tag, chunk.offset, chunk.size);
                     return;
                 }
@@ -162,7 +162,7 @@ impl Draft {
         let generation = self.generation;
         state.walk(region, &mut |chunk, _| {
             if let Some((key, tag)) = chunk.used {
-                let live = Live { generation, key, dedicated: false, shard };
+                let live = AllocationKey { generation, key, dedicated: false, shard };
                 self.candidate(live, tag, chunk.offset, chunk.size);
             }
             // Only the shard can use the space next to it.

@@ -4,19 +4,19 @@ use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapped_pointer::MappedPointer;
 use super::super::annotations::annotate;
 use super::super::state::Aftermath;
-use super::super::{Annotation, BlockVector, FOREIGN, Grant, Live};
-use super::{Compaction, Emptied, Planned};
+use super::super::{AllocationKey, Annotation, FOREIGN, Grant, MemoryBlockVector};
+use super::{Emptied, Planned, VectorCompaction};
 use crate::error::{ForeignHandle, MapError};
 use sublet_engines::{Key, Metadata, RegionId, Tag};
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Reserves a destination, if it is still free and the source has not moved. Maps it if the source's block is
     /// mapped.
     #[allow(clippy::too_many_arguments, reason = "what is moved, and to where")]
     pub(super) fn set_aside(
         &self,
         context: &DeviceContext,
-        source: Live,
+        source: AllocationKey,
         tag: Tag,
         size: u64,
         to: RegionId,
@@ -70,7 +70,7 @@ impl BlockVector {
     }
 
     /// The block that holds a live allocation.
-    fn region_of(&self, live: Live) -> Result<RegionId, ForeignHandle> {
+    fn region_of(&self, live: AllocationKey) -> Result<RegionId, ForeignHandle> {
         if let Some(shard) = self.shard_of(live)? {
             return shard.lock().block_of(live);
         }
@@ -141,7 +141,7 @@ impl BlockVector {
     pub(crate) fn free_moved(
         &self,
         context: &DeviceContext,
-        source: Live,
+        source: AllocationKey,
         persistent: bool,
         users: u64,
     ) -> Result<Emptied, ForeignHandle> {
@@ -150,7 +150,7 @@ impl BlockVector {
     }
 
     /// Excludes the block of `source` from further moves of this context.
-    pub(crate) fn let_stay(&self, source: Live) {
+    pub(crate) fn let_stay(&self, source: AllocationKey) {
         let Ok(region) = self.region_of(source) else { return };
         let mut core = self.core.lock();
         if let Some(block) = core.use_of(source.generation).ok().and_then(|active| active.block_of(region)) {
@@ -159,7 +159,7 @@ impl BlockVector {
     }
 
     /// Returns unused ranges of shards at the end of a pass.
-    pub(crate) fn tidy(&self, context: &DeviceContext, compaction: &Compaction) -> Emptied {
+    pub(crate) fn tidy(&self, context: &DeviceContext, compaction: &VectorCompaction) -> Emptied {
         if self.core.lock().use_of(compaction.generation).is_err() {
             return Emptied::default();
         }
@@ -177,7 +177,7 @@ impl BlockVector {
     fn vacate(
         &self,
         context: &DeviceContext,
-        live: Live,
+        live: AllocationKey,
         persistent: bool,
         users: u64,
     ) -> Result<Vec<DeviceBlock>, ForeignHandle> {

@@ -11,10 +11,10 @@
 
 use std::cmp::Reverse;
 
-use super::super::BlockVector;
-use super::picture::{BlockPicture, Candidate, Picture};
-use super::ranges::{FreeRange, Ranges, Taken, below};
-use super::{Compaction, Effort, PassBudget, Planned};
+use super::super::MemoryBlockVector;
+use super::picture::{BlockPicture, MoveCandidate, Picture};
+use super::ranges::{FillRanges, FreeRange, TakenRange, below};
+use super::{Effort, PassBudget, Planned, VectorCompaction};
 use crate::blocks::device_block::DeviceContext;
 use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
 use sublet_engines::Alignment;
@@ -22,26 +22,26 @@ use sublet_engines::{Key, RegionId, Tag};
 
 /// One pass over one vector.
 struct Planner<'a, 'b> {
-    vector: &'a BlockVector,
+    vector: &'a MemoryBlockVector,
     context: &'a DeviceContext,
-    compaction: &'a mut Compaction,
+    compaction: &'a mut VectorCompaction,
     budget: &'a mut PassBudget<'b>,
     moves: &'a mut Vec<Planned>,
     blocks: Vec<BlockPicture>,
-    candidates: Vec<Candidate>,
-    ranges: Ranges,
+    candidates: Vec<MoveCandidate>,
+    ranges: FillRanges,
     /// For each range, the chunk that was placed in it last.
     placed: Vec<Option<Key>>,
     granularity: Alignment,
     min_alignment: Alignment,
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// Plans moves within the budget, and adds them to `moves`.
     pub(crate) fn plan(
         &self,
         context: &DeviceContext,
-        compaction: &mut Compaction,
+        compaction: &mut VectorCompaction,
         budget: &mut PassBudget<'_>,
         moves: &mut Vec<Planned>,
     ) {
@@ -63,7 +63,7 @@ impl BlockVector {
             placed: vec![None; ranges.len()],
             blocks,
             candidates,
-            ranges: Ranges::new(ranges),
+            ranges: FillRanges::new(ranges),
             granularity,
             min_alignment,
         };
@@ -124,7 +124,7 @@ impl Planner<'_, '_> {
     }
 
     /// Finds a place for every allocation of a block, largest first, or for none.
-    fn place_all(&mut self, block: usize) -> Option<Vec<(usize, Taken)>> {
+    fn place_all(&mut self, block: usize) -> Option<Vec<(usize, TakenRange)>> {
         let mut order: Vec<usize> = self.blocks[block].candidates.clone().collect();
         // Equal sizes from the end on, so that moves postponed to a later pass concern the start of the block.
         order.sort_by_key(|&at| Reverse((self.candidates[at].size, self.candidates[at].offset)));
@@ -143,7 +143,7 @@ impl Planner<'_, '_> {
     }
 
     /// Moves allocations out of blocks that stay in use, into fuller blocks or to lower offsets in their own.
-    fn pack(&mut self, emptied: &[bool], is_wanted: impl Fn(&Candidate) -> bool) {
+    fn pack(&mut self, emptied: &[bool], is_wanted: impl Fn(&MoveCandidate) -> bool) {
         for block in (0..self.blocks.len()).rev() {
             if emptied[block] || self.blocks[block].stays {
                 continue;
@@ -172,15 +172,15 @@ impl Planner<'_, '_> {
     }
 
     /// Returns true if a move within the block pays. `average` is the mean size of the block's free ranges.
-    fn is_worth_it(&self, candidate: &Candidate, average: u64) -> bool {
+    fn is_worth_it(&self, candidate: &MoveCandidate, average: u64) -> bool {
         match self.compaction.effort {
             Effort::Balanced => candidate.free_beside >= candidate.size / 2 || candidate.size <= average,
             _ => true,
         }
     }
 
-    fn take(&mut self, candidate: usize, within: std::ops::Range<usize>) -> Option<Taken> {
-        let Candidate { tag, offset, size, .. } = self.candidates[candidate];
+    fn take(&mut self, candidate: usize, within: std::ops::Range<usize>) -> Option<TakenRange> {
+        let MoveCandidate { tag, offset, size, .. } = self.candidates[candidate];
         if size > self.budget.most_bytes {
             return None;
         }
@@ -198,13 +198,13 @@ impl Planner<'_, '_> {
     /// Bytes of a candidate at its destination. A candidate at the end of a block may have a size that is not rounded
     /// up to whole pages.
     fn size_at(&self, candidate: usize) -> u64 {
-        let Candidate { tag, size, .. } = self.candidates[candidate];
+        let MoveCandidate { tag, size, .. } = self.candidates[candidate];
         if self.has_whole_pages(tag) { self.granularity.align_up(size).unwrap_or(size) } else { size }
     }
 
     /// Plans a move, if the budget allows it and the destination is still free.
-    fn propose(&mut self, candidate: usize, taken: Taken) {
-        let Candidate { live, tag, size, .. } = self.candidates[candidate];
+    fn propose(&mut self, candidate: usize, taken: TakenRange) {
+        let MoveCandidate { live, tag, size, .. } = self.candidates[candidate];
         if self.compaction.moves_left == 0 || !self.budget.admits(size) {
             return;
         }

@@ -22,7 +22,7 @@ pub(super) struct FreeRange {
 
 /// A taken place, with the state of its range before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenRange {
     /// The index of the range.
     pub(super) range: usize,
     /// Bytes from the start of the block.
@@ -39,7 +39,7 @@ pub(super) struct Taken {
 ///   tree[leaves + i]        bytes of range i; 0 if it is closed
 /// ```
 #[derive(Debug)]
-pub(super) struct Ranges {
+pub(super) struct FillRanges {
     pub(super) ranges: Vec<FreeRange>,
     leaves: usize,
     tree: Vec<u64>,
@@ -47,7 +47,7 @@ pub(super) struct Ranges {
     free: u64,
 }
 
-impl Ranges {
+impl FillRanges {
     pub(super) fn new(ranges: Vec<FreeRange>) -> Self {
         let leaves = ranges.len().next_power_of_two();
         let mut tree = vec![0; 2 * leaves];
@@ -121,7 +121,12 @@ impl Ranges {
     }
 
     /// Takes the first place for `size` bytes at a multiple of `alignment`. O(log n).
-    pub(super) fn take(&mut self, within: Range<usize>, size: u64, alignment: Alignment) -> Option<Taken> {
+    pub(super) fn take(
+        &mut self,
+        within: Range<usize>,
+        size: u64,
+        alignment: Alignment,
+    ) -> Option<TakenRange> {
         let mut rest = within;
         for _ in 0..LOOKS {
             let range = self.first(&rest, size)?;
@@ -134,17 +139,17 @@ impl Ranges {
         self.take_of(range, size, alignment)
     }
 
-    fn take_of(&mut self, range: usize, size: u64, alignment: Alignment) -> Option<Taken> {
+    fn take_of(&mut self, range: usize, size: u64, alignment: Alignment) -> Option<TakenRange> {
         let FreeRange { start, end, .. } = self.ranges[range];
         let offset = alignment.align_up(start)?;
         let behind = offset.checked_add(size).filter(|&behind| behind <= end)?;
         self.ranges[range].start = behind;
         self.set(range, end - behind);
-        Some(Taken { range, offset, start })
+        Some(TakenRange { range, offset, start })
     }
 
     /// Undoes the latest placement that is not undone yet.
-    pub(super) fn undo(&mut self, taken: Taken) {
+    pub(super) fn undo(&mut self, taken: TakenRange) {
         let range = &mut self.ranges[taken.range];
         range.start = taken.start;
         let size = range.end - range.start;
@@ -195,7 +200,7 @@ mod tests {
                 })
                 .collect();
             let mut open = vec![true; model.len()];
-            let mut ranges = Ranges::new(model.iter().copied().map(range).collect());
+            let mut ranges = FillRanges::new(model.iter().copied().map(range).collect());
             let mut taken = Vec::new();
             for _ in 0..200 {
                 let end = random.usize(..=model.len());
@@ -211,7 +216,7 @@ mod tests {
                     }
                     2 | 3 => {
                         if let Some((undone, before)) = taken.pop() {
-                            let Taken { range, .. } = undone;
+                            let TakenRange { range, .. } = undone;
                             ranges.undo(undone);
                             model[range].0 = before;
                         }
@@ -241,7 +246,7 @@ mod tests {
         for (many, last, found) in [(31, 200, true), (32, 200, false), (32, 327, true)] {
             let mut all: Vec<_> = (0..many).map(badly).collect();
             all.push((1024 * many, 1024 * many + last));
-            let mut ranges = Ranges::new(all.into_iter().map(range).collect());
+            let mut ranges = FillRanges::new(all.into_iter().map(range).collect());
             let taken = ranges.take(0..ranges.ranges.len(), 200, aligned(128));
             assert_eq!(taken.map(|taken| taken.offset), found.then_some(1024 * many), "{many}, {last}");
         }

@@ -12,7 +12,7 @@ use sublet_engines::RegionId;
 const NUMBER: u8 = 1;
 
 /// A shard with that many allocations, in a range that it does not keep when it is idle.
-fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
+fn shard(allocations: usize) -> (Arc<Shard>, Vec<AllocationKey>) {
     let shard = Shard::new();
     let lease = LeasedRange {
         key: Key(NonZeroU64::MIN),
@@ -29,7 +29,7 @@ fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
     (Arc::new(shard), lives)
 }
 
-fn allocate(shard: &Shard) -> Live {
+fn allocate(shard: &Shard) -> AllocationKey {
     let mut surplus = Vec::new();
     let granted = shard.place(&request(KIB), NUMBER, &mut surplus);
     assert!(surplus.is_empty());
@@ -37,7 +37,7 @@ fn allocate(shard: &Shard) -> Live {
 }
 
 /// Frees allocations. Returns true if the leased range is no longer needed.
-fn free(shard: &Shard, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
+fn free(shard: &Shard, lives: impl IntoIterator<Item = AllocationKey>, is_home: bool) -> bool {
     let mut surplus = Vec::new();
     for live in lives {
         let freed = if is_home { shard.free_at_home(live) } else { shard.free_elsewhere(live) };
@@ -49,7 +49,7 @@ fn free(shard: &Shard, lives: impl IntoIterator<Item = Live>, is_home: bool) -> 
     !surplus.is_empty()
 }
 
-fn spawn_free(shard: &Arc<Shard>, lives: Vec<Live>) -> JoinHandle<bool> {
+fn spawn_free(shard: &Arc<Shard>, lives: Vec<AllocationKey>) -> JoinHandle<bool> {
     spawn(shard, move |shard| free(shard, lives, false))
 }
 
@@ -162,7 +162,7 @@ fn loom_a_visitor_takes_the_last() {
         let outcome = outcomes.clone();
         check_deep(move || {
             let (shard, mut lives) = shard(2);
-            let mine: Vec<Live> = lives.drain(..own).collect();
+            let mine: Vec<AllocationKey> = lives.drain(..own).collect();
             let other = spawn_free(&shard, lives);
             let given = free(&shard, mine, true);
             outcome.happened(u32::try_from(shard.lock().usage().used_chunks).unwrap());

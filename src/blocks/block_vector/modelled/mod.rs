@@ -51,9 +51,9 @@ fn request(size: u64) -> VectorRequest {
     }
 }
 
-fn live(grant: Grant) -> Live {
+fn live(grant: Grant) -> AllocationKey {
     let Grant { generation, key, shard, .. } = grant;
-    Live { generation, key, dedicated: false, shard }
+    AllocationKey { generation, key, dedicated: false, shard }
 }
 
 /// Starts a thread that shares `what`.

@@ -6,15 +6,15 @@ use super::*;
 use sublet_sim::{Gpu, profiles::Profile};
 
 /// State that all runs of a test share. Loom does not see it.
-struct Device {
+struct ModelDevice {
     context: DeviceContext,
     gpu: Gpu,
 }
 
 /// A vector and its GPU.
 struct Fixture {
-    vector: BlockVector,
-    device: std::sync::Arc<Device>,
+    vector: MemoryBlockVector,
+    device: std::sync::Arc<ModelDevice>,
 }
 
 impl Fixture {
@@ -24,17 +24,17 @@ impl Fixture {
         self.vector.shards.attach();
     }
 
-    fn try_get(&self, size: u64) -> Option<Live> {
+    fn try_get(&self, size: u64) -> Option<AllocationKey> {
         self.vector.place_at_once(&self.device.context, &request(size)).map(live)
     }
 
     /// Allocates like the allocator: on the fast path, or else on the slow path.
-    fn get(&self, size: u64) -> Live {
+    fn get(&self, size: u64) -> AllocationKey {
         let with_care = || self.vector.allocate(&self.device.context, &request(size), true).map(live);
         self.try_get(size).unwrap_or_else(|| with_care().unwrap())
     }
 
-    fn free(&self, live: Live) {
+    fn free(&self, live: AllocationKey) {
         self.vector.free(&self.device.context, live, false).unwrap();
     }
 
@@ -72,7 +72,7 @@ impl Fixture {
     }
 
     /// [`Self::assert_nothing_waits`], except for one live allocation.
-    fn assert_only(&self, live: Live) {
+    fn assert_only(&self, live: AllocationKey) {
         for (number, shard) in self.vector.shards.iter() {
             let used = shard.lock_as_it_is().usage().used_chunks;
             assert_eq!(used, u64::from(number == live.shard), "shard {number}");
@@ -83,10 +83,10 @@ impl Fixture {
 /// Runs a test in every order, with a new vector each time.
 fn check_vector(test: impl Fn(&Arc<Fixture>) + Send + Sync + 'static) {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    let device = std::sync::Arc::new(Device { context: DeviceContext::of(&gpu), gpu });
+    let device = std::sync::Arc::new(ModelDevice { context: DeviceContext::of(&gpu), gpu });
     check_deep(move || {
         let device = std::sync::Arc::clone(&device);
-        let vector = BlockVector::unused();
+        let vector = MemoryBlockVector::unused();
         vector.activate(&device.context, config(), None).unwrap();
         let fixture = Arc::new(Fixture { vector, device });
         test(&fixture);
@@ -122,7 +122,7 @@ fn loom_leases_come_back_while_others_are_leased() {
     let outcome = outcomes.clone();
     check_vector(move |fixture| {
         fixture.attach(0);
-        let mut lives: Vec<Live> = (0..5).map(|_| fixture.get(LARGE)).collect();
+        let mut lives: Vec<AllocationKey> = (0..5).map(|_| fixture.get(LARGE)).collect();
         assert_eq!(fixture.leased(), 2);
         let (mine, theirs) = (lives.pop().unwrap(), lives.pop().unwrap());
         lives.into_iter().for_each(|live| fixture.free(live));

@@ -36,7 +36,7 @@ fn a_full_pool_has_room_in_a_shard() {
             } else {
                 assert!(shards.is_empty(), "there was room after all: {shards:?}");
             }
-            let Totals { block_bytes, allocation_bytes, .. } = fixture.vector.totals();
+            let VectorTotals { block_bytes, allocation_bytes, .. } = fixture.vector.totals();
             let walked = fixture.walk();
             let largest = walked[0].1.iter().filter(|chunk| chunk.2.is_none()).map(|chunk| chunk.1).max();
             let expected = AllocationError::Full {
@@ -154,7 +154,7 @@ fn within_the_budget() {
         }
     };
     assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
-    let Totals { block_count, block_bytes, allocation_bytes, .. } = fixture.vector.totals();
+    let VectorTotals { block_count, block_bytes, allocation_bytes, .. } = fixture.vector.totals();
     assert_eq!(block_count, 3);
     assert!(block_bytes - allocation_bytes < 4 * 256 * KIB, "all that there was is used");
     fixture.free_all(held);

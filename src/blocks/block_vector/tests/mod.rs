@@ -71,9 +71,9 @@ struct Held {
 }
 
 impl Held {
-    fn live(&self) -> Live {
+    fn live(&self) -> AllocationKey {
         let Grant { generation, key, shard, .. } = self.grant;
-        Live { generation, key, dedicated: false, shard }
+        AllocationKey { generation, key, dedicated: false, shard }
     }
 
     /// The bytes of its chunk.
@@ -84,7 +84,7 @@ impl Held {
 
 /// A vector on a simulated GPU.
 struct Fixture {
-    vector: BlockVector,
+    vector: MemoryBlockVector,
     context: DeviceContext,
     gpu: Gpu,
     config: VectorConfig,
@@ -96,7 +96,7 @@ impl Fixture {
     fn new(config: VectorConfig) -> Self {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
         let context = DeviceContext::of(&gpu);
-        let vector = BlockVector::unused();
+        let vector = MemoryBlockVector::unused();
         let generation = vector.activate(&context, config, None).unwrap();
         thread_token::pose_as(0);
         Self { vector, context, gpu, config, generation }
@@ -200,7 +200,7 @@ impl Fixture {
         self.check();
         self.trim();
         self.check();
-        let Totals { block_count, allocation_count, .. } = self.vector.totals();
+        let VectorTotals { block_count, allocation_count, .. } = self.vector.totals();
         assert_eq!((block_count, allocation_count), (u64::from(self.config.min_blocks), 0));
         assert_eq!(self.leased(), (0, 0));
         self.vector.deactivate(&self.context, &mut |leak| panic!("left in the vector: {leak:?}"));
@@ -254,9 +254,9 @@ fn cases(default: u64) -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-impl BlockVector {
+impl MemoryBlockVector {
     /// The name of an allocation.
-    fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
+    fn name(&self, live: AllocationKey) -> Result<Option<Box<str>>, ForeignHandle> {
         Ok(self.annotation(live)?.name)
     }
 }

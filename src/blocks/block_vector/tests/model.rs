@@ -93,7 +93,7 @@ impl Shadow {
         }
     }
 
-    fn check_refusal(&self, request: &VectorRequest, before: &Totals, error: &AllocationError) {
+    fn check_refusal(&self, request: &VectorRequest, before: &VectorTotals, error: &AllocationError) {
         let after = self.fixture.vector.totals();
         assert_eq!(after.allocation_count, before.allocation_count, "a failure changes nothing");
         assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
@@ -366,7 +366,7 @@ impl Shadow {
             }
         }
         // An empty vector keeps only a small range for each thread, and the blocks that the policy allows.
-        let Totals { block_count, .. } = self.fixture.vector.totals();
+        let VectorTotals { block_count, .. } = self.fixture.vector.totals();
         let config = &self.fixture.config;
         let kept = u64::from(config.empty_blocks_kept.max(config.min_blocks));
         assert!(self.fixture.leased().0 <= self.threads && self.fixture.leased().1 <= self.threads * MIB);

@@ -86,7 +86,7 @@ fn handles_of_an_earlier_use_are_refused() {
 fn wrong_numbers_of_shards_are_refused() {
     let fixture = Fixture::new(config());
     let first = fixture.get(64, 1);
-    let with = |shard| Live { shard, ..first.live() };
+    let with = |shard| AllocationKey { shard, ..first.live() };
     for shard in [1, 2, 64, 65, 255] {
         assert_eq!(
             fixture.vector.free(&fixture.context, with(shard), false),
@@ -102,12 +102,12 @@ fn wrong_numbers_of_shards_are_refused() {
     }
     // Of another use, with any key.
     for it in [first, own] {
-        let live = Live { generation: it.grant.generation.wrapping_sub(1), ..it.live() };
+        let live = AllocationKey { generation: it.grant.generation.wrapping_sub(1), ..it.live() };
         assert_eq!(fixture.vector.free(&fixture.context, live, false), Err(FOREIGN));
         assert_eq!(fixture.vector.name(live), Err(FOREIGN));
         assert_eq!(fixture.vector.memory_size(live), Err(FOREIGN));
     }
-    let other = Live { shard: 0, ..own.live() };
+    let other = AllocationKey { shard: 0, ..own.live() };
     assert_eq!(
         fixture.vector.free(&fixture.context, other, false),
         Err(FOREIGN),

@@ -3,7 +3,7 @@
 
 use ash::vk::{self, Handle as _};
 
-use super::area::{Area, Made};
+use super::area::{CommittedSet, SetArea};
 use super::plan::SetPlan;
 use super::writes::for_writes;
 use crate::descriptor::{
@@ -45,7 +45,7 @@ fn plan(gpu: &Gpu, shapes: &[(u32, K, u32)]) -> SetPlan {
 /// A write: binding, first element, type and count, and the first words behind its pointer.
 type Seen = (u32, u32, vk::DescriptorType, u32, Vec<u64>);
 
-fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
+fn writes(plan: &SetPlan, area: &SetArea) -> (Vec<Seen>, usize) {
     let mut seen = Vec::new();
     let mut calls = 0;
     for_writes(vk::DescriptorSet::from_raw(7), plan, area, |writes| {
@@ -87,7 +87,7 @@ fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
     (seen, calls)
 }
 
-fn stage(plan: &SetPlan, area: &mut Area, binding: u32, first: u32, descriptors: &[Descriptor]) {
+fn stage(plan: &SetPlan, area: &mut SetArea, binding: u32, first: u32, descriptors: &[Descriptor]) {
     let binding = plan.binding(binding).unwrap();
     assert!(area.stage(plan, binding, first, descriptors));
     area.validate(plan);
@@ -113,7 +113,7 @@ fn image(raw: u64) -> Descriptor {
 fn runs_of_what_is_staged_are_one_write_each() {
     let gpu = gpu();
     let plan = plan(&gpu, &[(2, K::StorageBuffer, 5), (9, K::UniformTexelBuffer, 3)]);
-    let mut area = Area::default();
+    let mut area = SetArea::default();
     stage(&plan, &mut area, 2, 0, &[buffer(1), buffer(2)]);
     stage(&plan, &mut area, 2, 4, &[buffer(3)]);
     stage(&plan, &mut area, 9, 1, &[texels(4), texels(5)]);
@@ -134,7 +134,7 @@ fn mutable_descriptors_are_written_as_what_each_of_them_is() {
     let gpu = gpu();
     let plan = plan(&gpu, &[(0, K::Mutable, 6)]);
     assert!(!plan.may_have_template());
-    let mut area = Area::default();
+    let mut area = SetArea::default();
     let all = [buffer(1), buffer(2), texels(3), texels(4), image(5), buffer(6)];
     stage(&plan, &mut area, 0, 0, &all);
     let layout = u64::from_ne_bytes({
@@ -166,7 +166,7 @@ fn acceleration_structures_are_in_the_chain_of_their_write() {
         let handle = vk::AccelerationStructureKHR::from_raw(raw);
         Descriptor::AccelerationStructure(AccelerationStructureDescriptor { handle, address: None })
     };
-    let mut area = Area::default();
+    let mut area = SetArea::default();
     stage(&plan, &mut area, 0, 1, &[structure(8), structure(9)]);
     stage(&plan, &mut area, 1, 0, &[buffer(1)]);
     let (seen, _) = writes(&plan, &area);
@@ -182,9 +182,9 @@ fn acceleration_structures_are_in_the_chain_of_their_write() {
 fn what_is_staged_for_the_first_time_is_new_whatever_it_is() {
     let gpu = gpu();
     let plan = plan(&gpu, &[(0, K::Sampler, 2)]);
-    let mut area = Area::default();
+    let mut area = SetArea::default();
     stage(&plan, &mut area, 0, 0, &[Descriptor::Sampler(vk::Sampler::from_raw(1))]);
-    area.set_made(Made::Pushed);
+    area.set_made(CommittedSet::Pushed);
     assert!(area.is_as_made());
     stage(&plan, &mut area, 0, 1, &[Descriptor::Sampler(vk::Sampler::null())]);
     assert!(!area.is_as_made());
@@ -194,7 +194,7 @@ fn what_is_staged_for_the_first_time_is_new_whatever_it_is() {
 fn as_many_writes_as_there_are_runs_however_many() {
     let gpu = gpu();
     let plan = plan(&gpu, &[(0, K::StorageBuffer, 101)]);
-    let mut area = Area::default();
+    let mut area = SetArea::default();
     for element in (0..101).step_by(2) {
         stage(&plan, &mut area, 0, element, &[buffer(u64::from(element) + 1)]);
     }

@@ -32,12 +32,12 @@ use sublet_engines::{Alignment, Key, Linear, Metadata, RegionId, Regions, Reques
 
 /// The state of a slot. Only the generation is meaningful while no chunk starts there.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct SlotEntry {
     key: Option<Key>,
     generation: u32,
 }
 
-impl Slot {
+impl SlotEntry {
     /// S1.
     const fn is_live(self) -> bool {
         self.generation % 2 == 1
@@ -46,16 +46,16 @@ impl Slot {
 
 /// The state of each slot, up to the highest start of a range: unused slots of a heap of 2^31 take no memory.
 #[derive(Debug, Default)]
-struct Table {
-    lasting: Vec<Slot>,
-    ring: Vec<Slot>,
+struct SlotTable {
+    lasting: Vec<SlotEntry>,
+    ring: Vec<SlotEntry>,
     /// The first slot of the ring.
     ring_first: u32,
     /// The number of slots in the ring.
     transient: u32,
 }
 
-impl Table {
+impl SlotTable {
     #[inline]
     fn is_ring(&self, first: u32) -> bool {
         first.wrapping_sub(self.ring_first) < self.transient
@@ -63,7 +63,7 @@ impl Table {
 
     /// Returns the position of a slot in its table. The slot must belong to the heap.
     #[inline]
-    fn find(&mut self, first: u32) -> (&mut Vec<Slot>, usize) {
+    fn find(&mut self, first: u32) -> (&mut Vec<SlotEntry>, usize) {
         if self.is_ring(first) {
             (&mut self.ring, index(first - self.ring_first))
         } else {
@@ -72,7 +72,7 @@ impl Table {
     }
 
     #[inline]
-    fn get(&self, first: u32) -> Slot {
+    fn get(&self, first: u32) -> SlotEntry {
         let slot = if self.is_ring(first) {
             self.ring.get(index(first - self.ring_first))
         } else {
@@ -82,18 +82,18 @@ impl Table {
     }
 
     #[inline]
-    fn get_mut(&mut self, first: u32) -> Option<&mut Slot> {
+    fn get_mut(&mut self, first: u32) -> Option<&mut SlotEntry> {
         let (slots, at) = self.find(first);
         slots.get_mut(at)
     }
 
     /// Returns the slot, and extends the table if necessary; `None` if the host is out of memory.
     #[inline]
-    fn make(&mut self, first: u32) -> Option<&mut Slot> {
+    fn make(&mut self, first: u32) -> Option<&mut SlotEntry> {
         let (slots, at) = self.find(first);
         if at >= slots.len() {
             slots.try_reserve(at + 1 - slots.len()).ok()?;
-            slots.resize(at + 1, Slot::default());
+            slots.resize(at + 1, SlotEntry::default());
         }
         slots.get_mut(at)
     }
@@ -101,26 +101,26 @@ impl Table {
 
 /// Slots beyond the capacity, up to the end of one growth step.
 #[derive(Debug)]
-struct Step {
+struct GrowthStep {
     end: u32,
     key: Key,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct HeapSlots {
     /// The number of the heap.
     id: u32,
     engine: Tlsf,
     /// The transient part.
     ring: Option<Linear>,
-    slots: Table,
+    slots: SlotTable,
     /// The initial number of slots.
     first: u32,
     capacity: u32,
     most: u32,
     /// The next step is last.
-    steps: Vec<Step>,
+    steps: Vec<GrowthStep>,
     growths: u32,
     /// The first slots of waiting ranges.
     queue: Retire<u32>,
@@ -130,7 +130,7 @@ pub(super) struct Slots {
     peak: u32,
 }
 
-impl Slots {
+impl HeapSlots {
     /// Creates `lasting` slots, followed by `transient` ones, either of which may be zero. The heap can grow to `most`
     /// slots in total.
     ///
@@ -142,7 +142,7 @@ impl Slots {
             id,
             engine: Tlsf::exact(u64::from(most.max(1))),
             ring: None,
-            slots: Table { ring_first: lasting, transient, ..Table::default() },
+            slots: SlotTable { ring_first: lasting, transient, ..SlotTable::default() },
             first,
             capacity: first,
             most,
@@ -185,7 +185,7 @@ impl Slots {
         while from != self.most {
             let end = self.step_behind(from, 0);
             let key = hide(&mut self.engine, from, end)?;
-            self.steps.push(Step { end, key });
+            self.steps.push(GrowthStep { end, key });
             from = end;
         }
         self.steps.reverse();
@@ -214,7 +214,7 @@ impl Slots {
     /// Extends the heap to this number of slots, from [`Self::grown_for`].
     pub(super) fn extend(&mut self, capacity: u32) {
         while self.steps.last().is_some_and(|step| step.end <= capacity) {
-            let Some(Step { end, key }) = self.steps.pop() else { break };
+            let Some(GrowthStep { end, key }) = self.steps.pop() else { break };
             let freed = self.engine.free(key);
             debug_assert!(freed.is_ok(), "it was hidden until now");
             self.capacity = end;
@@ -393,12 +393,12 @@ impl Slots {
         }
     }
 
-    fn split(&mut self) -> (Books<'_>, &mut Retire<u32>, &mut u32) {
+    fn split(&mut self) -> (SlotBooks<'_>, &mut Retire<u32>, &mut u32) {
         let Self { engine, ring, slots, queue, retiring, .. } = self;
-        (Books { engine, ring, slots }, queue, retiring)
+        (SlotBooks { engine, ring, slots }, queue, retiring)
     }
 
-    fn books(&mut self) -> Books<'_> {
+    fn books(&mut self) -> SlotBooks<'_> {
         self.split().0
     }
 
@@ -475,7 +475,7 @@ impl Slots {
             sums[sum] += run.count;
             waiting += usize::from(matches!(run.state, SlotState::Retiring | SlotState::Transient));
             for slot in run.first..next {
-                let Slot { key, generation } = self.slots.get(slot);
+                let SlotEntry { key, generation } = self.slots.get(slot);
                 let starts = slot == run.first && run.state != SlotState::Free;
                 assert_eq!(key.is_some(), starts, "S2: slot {slot}");
                 assert_eq!(generation % 2 == 1, starts && !is_dead, "S1: slot {slot}");
@@ -494,13 +494,13 @@ impl Slots {
 }
 
 /// The state that releasing a chunk changes.
-struct Books<'a> {
+struct SlotBooks<'a> {
     engine: &'a mut Tlsf,
     ring: &'a mut Option<Linear>,
-    slots: &'a mut Table,
+    slots: &'a mut SlotTable,
 }
 
-impl Books<'_> {
+impl SlotBooks<'_> {
     /// Frees the chunk that starts at this slot. Returns its number of slots.
     #[inline]
     fn release(&mut self, first: u32) -> u32 {

@@ -67,7 +67,7 @@ fn random_ranges_agree_with_a_free_list() {
         let mut random = fastrand::Rng::with_seed(seed);
         let capacity = random.u32(1..700);
         let transient = if seed % 3 == 0 { random.u32(1..100) } else { 0 };
-        let mut slots = Slots::new(1, capacity, transient, 0);
+        let mut slots = HeapSlots::new(1, capacity, transient, 0);
         let mut shadow = Shadow::new(capacity);
         let (clock, timeline) = clock();
         let mut live = Vec::<DescriptorRange>::new();
@@ -176,7 +176,7 @@ fn random_ranges_agree_with_a_free_list() {
 #[test]
 fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
     for (before, behind) in [(true, false), (false, true), (true, true), (false, false)] {
-        let mut slots = Slots::new(1, 96, 0, 0);
+        let mut slots = HeapSlots::new(1, 96, 0, 0);
         let mut ranges = [(); 3].map(|()| slots.allocate(32).unwrap());
         ranges.sort_by_key(|range| range.first());
         let [first, second, third] = ranges;
@@ -195,7 +195,7 @@ fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
 
 #[test]
 fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
-    let mut slots = Slots::new(1, 1_024, 0, 0);
+    let mut slots = HeapSlots::new(1, 1_024, 0, 0);
     let mut ranges: Vec<_> = (0..32).map(|_| slots.allocate(32).unwrap()).collect();
     ranges.sort_by_key(|range| range.first());
     // Runs of at most 128 slots, 544 in total: four ranges in a row four times, and one alone.
@@ -215,7 +215,7 @@ fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
 #[test]
 fn a_range_is_dead_as_soon_as_it_is_retired() {
     let (clock, timeline) = clock();
-    let mut slots = Slots::new(1, 8, 0, 0);
+    let mut slots = HeapSlots::new(1, 8, 0, 0);
     let range = slots.allocate(8).unwrap();
     let ticket = clock.open(timeline);
     let id = range.id();
@@ -241,7 +241,7 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
 /// A range of another heap with the same fields.
 #[test]
 fn ranges_of_other_heaps_are_found_out() {
-    let (mut one, mut other) = (Slots::new(1, 8, 0, 0), Slots::new(2, 8, 0, 0));
+    let (mut one, mut other) = (HeapSlots::new(1, 8, 0, 0), HeapSlots::new(2, 8, 0, 0));
     let (mine, range) = (one.allocate(4).unwrap(), other.allocate(4).unwrap());
     assert_eq!((mine.first(), mine.count()), (range.first(), range.count()));
     let id = range.id();
@@ -254,7 +254,7 @@ fn ranges_of_other_heaps_are_found_out() {
 /// A stale range that starts inside a live one.
 #[test]
 fn a_dead_range_inside_a_living_one_stays_dead() {
-    let mut slots = Slots::new(1, 8, 0, 0);
+    let mut slots = HeapSlots::new(1, 8, 0, 0);
     let (first, inner) = (slots.allocate(4).unwrap(), slots.allocate(4).unwrap());
     assert_eq!((first.first(), inner.first()), (0, 4));
     let id = inner.id();
@@ -270,7 +270,7 @@ fn a_dead_range_inside_a_living_one_stays_dead() {
 #[test]
 fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
     let (clock, timeline) = clock();
-    let mut slots = Slots::new(1, 100, 28, 0);
+    let mut slots = HeapSlots::new(1, 100, 28, 0);
     let lasting = slots.allocate(100).unwrap();
     assert_eq!(lasting.first(), 0);
     for frame in 1..50 {
@@ -294,7 +294,7 @@ fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
 #[test]
 fn a_heap_without_a_part_for_frames_says_so() {
     let (clock, timeline) = clock();
-    let mut slots = Slots::new(1, 100, 0, 0);
+    let mut slots = HeapSlots::new(1, 100, 0, 0);
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
     assert_eq!(slots.allocate_transient(clock.open(timeline), 1), Err(full));
 }
@@ -303,7 +303,7 @@ fn a_heap_without_a_part_for_frames_says_so() {
 #[test]
 fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
     let (clock, timeline) = clock();
-    let mut slots = Slots::new(1, 1 << 31, 1 << 30, 0);
+    let mut slots = HeapSlots::new(1, 1 << 31, 1 << 30, 0);
     assert_eq!(slots.capacity(), 3 << 30);
     let range = slots.allocate(5).unwrap();
     let frame = slots.allocate_transient(clock.open(timeline), 7).unwrap();
@@ -319,7 +319,7 @@ fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
 /// The reservation is capped at the number of slots.
 #[test]
 fn room_for_more_ranges_than_slots_is_room_for_all_slots() {
-    let mut slots = Slots::new(1, 100, 28, 0);
+    let mut slots = HeapSlots::new(1, 100, 28, 0);
     assert_eq!(slots.reserve(u32::MAX), Ok(()));
 }
 
@@ -331,7 +331,7 @@ fn a_heap_that_grows_grants_what_there_is_and_no_more() {
         let mut random = fastrand::Rng::with_seed(seed);
         let (lasting, transient) = (random.u32(0..20), random.u32(0..8));
         let most = lasting + transient + random.u32(0..300);
-        let mut slots = Slots::new(1, lasting, transient, most);
+        let mut slots = HeapSlots::new(1, lasting, transient, most);
         let (clock, timeline) = clock();
         let mut live = Vec::<DescriptorRange>::new();
         for _ in 0..300 {

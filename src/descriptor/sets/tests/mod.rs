@@ -1,4 +1,4 @@
-//! Tests of `Books` without a driver. `tests/descriptors_persistent` tests the driver calls.
+//! Tests of `SetBooks` without a driver. `tests/descriptors_persistent` tests the driver calls.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod buckets;
@@ -7,9 +7,9 @@ mod model;
 use ash::vk;
 use ash::vk::Handle;
 
-use super::books::{Books, LayoutKey, NextSet, Ways};
+use super::books::{LayoutKey, NextSet, SetBooks, Ways};
 
-type TestBooks = Books<(), &'static str>;
+type TestBooks = SetBooks<(), &'static str>;
 
 const ALL: Ways = Ways { free: true, reset: true };
 const A: LayoutKey = wanted(1);

@@ -1,11 +1,11 @@
-//! `Books` against a model of the driver and a model of the program, both simple lists.
+//! `SetBooks` against a model of the driver and a model of the program, both simple lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ash::vk;
 use ash::vk::Handle;
 
-use super::super::books::{Books, LayoutKey, NextSet, PoolEntry, Ways};
+use super::super::books::{LayoutKey, NextSet, PoolEntry, SetBooks, Ways};
 use super::wanted;
 
 /// The model of the driver: the capacity of each pool, and its sets with their layouts.
@@ -32,7 +32,7 @@ impl Driver {
 
 /// Replays the steps of `supply.rs` against the model.
 struct Play {
-    books: Books<(), u64>,
+    books: SetBooks<(), u64>,
     driver: Driver,
     ways: Ways,
     /// Live sets of the program: slot, generation, set, layout.
@@ -49,7 +49,7 @@ impl Play {
         let ways = Ways { free: seed % 3 != 0, reset: seed % 4 != 0 };
         let rng = fastrand::Rng::with_seed(seed);
         Self {
-            books: Books::default(),
+            books: SetBooks::default(),
             driver: Driver::default(),
             ways,
             live: Vec::new(),

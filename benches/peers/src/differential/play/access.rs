@@ -2,22 +2,24 @@
 
 use ash::vk;
 
-use super::{Live, MOST_FLUSHED, Player, pick, share};
-use crate::differential::books::Books;
+use super::{LivePair, MOST_FLUSHED, ProgramPlayer, pick, share};
+use crate::differential::books::MemoryBooks;
 use crate::differential::differences::Difference;
-use crate::differential::side::{Failed, Placement, Side, Why};
-use crate::differential::tap::Range;
+use crate::differential::side::{FailedOperation, Placement, Side, Why};
+use crate::differential::tap::MappedRange;
 
-impl Player<'_> {
+impl ProgramPlayer<'_> {
     pub(super) fn map(&mut self, at: u64) -> Result<(), String> {
         let Some(at) = pick(&self.live, at) else { return Ok(()) };
-        let Live { slot, sublet, host_access, pool, .. } = self.live[at];
+        let LivePair { slot, sublet, host_access, pool, .. } = self.live[at];
         let flags = self.setup.profile.types[sublet.memory_type as usize].flags;
         let visible = flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
         if !visible || !host_access && pool.is_none() {
             let answer = self.sublet.map(slot);
-            let fits =
-                matches!(answer, Err(Failed { why: Why::Other("not host-visible" | "no host access"), .. }));
+            let fits = matches!(
+                answer,
+                Err(FailedOperation { why: Why::Other("not host-visible" | "no host access"), .. })
+            );
             if !fits {
                 return Err(format!("memory that cannot be mapped: {answer:?}"));
             }
@@ -94,7 +96,7 @@ impl Player<'_> {
             // A neighbour or an earlier user may have mapped the block.
             let answer = self.sublet.make_visible(live.slot, offset, size, invalidate);
             self.sublet.tap().take();
-            if let Err(Failed { why, .. }) = answer {
+            if let Err(FailedOperation { why, .. }) = answer {
                 if why != Why::Other("not mapped") {
                     return Err(format!("flushing what is not mapped: {answer:?}"));
                 }
@@ -111,14 +113,14 @@ impl Player<'_> {
             return Err(format!("flushed otherwise: {}", text()));
         }
         for (vma, sublet) in vma_log.ranges.iter().zip(&sublet_log.ranges) {
-            let relative = |range: &Range, place: &Placement| {
+            let relative = |range: &MappedRange, place: &Placement| {
                 (range.offset as i128 - i128::from(place.offset), range.flushed)
             };
-            let end = |range: &Range, place: &Placement| {
+            let end = |range: &MappedRange, place: &Placement| {
                 (u128::from(range.offset) + u128::from(range.size)).wrapping_sub(u128::from(place.offset))
             };
             let (vma_end, sublet_end) = (end(vma, &live.vma), end(sublet, &live.sublet));
-            let at_end = |place: &Placement, range: &Range, books: &Books| {
+            let at_end = |place: &Placement, range: &MappedRange, books: &MemoryBooks| {
                 books.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
             };
             let clamped =

@@ -1,10 +1,10 @@
 //! Checks after every step, and at the end.
 
-use super::{LARGEST_BLOCK, Player, Tally};
-use crate::differential::books::{Books, Owner};
+use super::{ComparisonTally, LARGEST_BLOCK, ProgramPlayer};
+use crate::differential::books::{MemoryBooks, MemoryOwner};
 use crate::differential::side::{HeapFigures, Side};
 
-impl Player<'_> {
+impl ProgramPlayer<'_> {
     /// Checks the invariants after every step.
     pub(super) fn check(&mut self) -> Result<(), String> {
         let messages = self.sublet.messages();
@@ -56,8 +56,8 @@ impl Player<'_> {
         for slot in 0..self.pools.len() {
             if self.pools[slot].is_some() {
                 let (vma, sublet) = (self.vma.pool_figures(slot), self.sublet.pool_figures(slot));
-                let blocks = |books: &Books| {
-                    let own = books.blocks.values().filter(|block| block.owner == Owner::Pool(slot));
+                let blocks = |books: &MemoryBooks| {
+                    let own = books.blocks.values().filter(|block| block.owner == MemoryOwner::Pool(slot));
                     own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
                 };
                 let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
@@ -76,7 +76,7 @@ impl Player<'_> {
     }
 
     /// Frees everything, and checks that nothing is left.
-    pub(super) fn end(mut self) -> Result<Tally, String> {
+    pub(super) fn end(mut self) -> Result<ComparisonTally, String> {
         let mut found = Ok(());
         while let Some(at) = self.live.len().checked_sub(1) {
             found = found.and(self.free(at));

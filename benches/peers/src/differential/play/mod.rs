@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 
-use super::books::{Books, Owner};
+use super::books::{MemoryBooks, MemoryOwner};
 use super::compact::Gains;
 use super::differences::Difference;
-use super::explain::{Case, explain};
-use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};
-use super::side::{Failed, Placement, Side, Why};
+use super::explain::{ExplainedRequest, explain};
+use super::program::{PoolSpec, ProgramResource, ProgramSetup, ProgramStep, RandomProgram, Spec};
+use super::side::{FailedOperation, Placement, Side, Why};
 use super::sublet_side::SubletSide;
-use super::tap::{Fault, Log};
+use super::tap::{Fault, TapLog};
 use super::vma_side::VmaSide;
 
 /// Counts of the comparison.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Tally {
+pub(super) struct ComparisonTally {
     pub(super) programs: u64,
     pub(super) steps: BTreeMap<&'static str, u64>,
     pub(super) counts: BTreeMap<&'static str, u64>,
@@ -33,7 +33,7 @@ pub(super) struct Tally {
     pub(super) reserved: (u128, u128),
 }
 
-impl Tally {
+impl ComparisonTally {
     pub(super) fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }
@@ -71,7 +71,7 @@ pub(super) struct Mismatch {
 
 /// An allocation that is live on both sides.
 #[derive(Clone, Copy, Debug)]
-struct Live {
+struct LivePair {
     slot: usize,
     pool: Option<usize>,
     vma: Placement,
@@ -81,33 +81,33 @@ struct Live {
     host_access: bool,
 }
 
-struct Player<'a> {
-    setup: &'a Setup,
+struct ProgramPlayer<'a> {
+    setup: &'a ProgramSetup,
     vma: VmaSide,
     sublet: SubletSide,
-    vma_books: Books,
-    sublet_books: Books,
-    live: Vec<Live>,
+    vma_books: MemoryBooks,
+    sublet_books: MemoryBooks,
+    live: Vec<LivePair>,
     pools: Vec<Option<PoolSpec>>,
     slots: usize,
-    tally: Tally,
+    tally: ComparisonTally,
     /// The last intended difference that left the two with different blocks.
     cause: Option<Difference>,
 }
 
 /// Runs a program to its end.
-pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
+pub(super) fn play(program: &RandomProgram) -> Result<ComparisonTally, Mismatch> {
     let setup = &program.setup;
-    let mut player = Player {
+    let mut player = ProgramPlayer {
         setup,
         vma: VmaSide::new(setup),
         sublet: SubletSide::new(setup),
-        vma_books: Books::default(),
-        sublet_books: Books::default(),
+        vma_books: MemoryBooks::default(),
+        sublet_books: MemoryBooks::default(),
         live: Vec::new(),
         pools: Vec::new(),
         slots: 0,
-        tally: Tally { programs: 1, ..Tally::default() },
+        tally: ComparisonTally { programs: 1, ..ComparisonTally::default() },
         cause: None,
     };
     let mut found = Ok(());
@@ -147,25 +147,25 @@ enum Assert {
     No,
 }
 
-impl Player<'_> {
+impl ProgramPlayer<'_> {
     fn heap_of(&self, memory_type: u32) -> u32 {
         self.setup.profile.types[memory_type as usize].heap
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), String> {
+    fn step(&mut self, step: &ProgramStep) -> Result<(), String> {
         match *step {
-            Step::CreatePool(spec) => self.create_pool(&spec),
-            Step::DestroyPool(at) => self.destroy_pool(at),
-            Step::Allocate { resource, spec, fault } => self.allocate(&resource, &spec, fault),
-            Step::Free(at) => match pick(&self.live, at) {
+            ProgramStep::CreatePool(spec) => self.create_pool(&spec),
+            ProgramStep::DestroyPool(at) => self.destroy_pool(at),
+            ProgramStep::Allocate { resource, spec, fault } => self.allocate(&resource, &spec, fault),
+            ProgramStep::Free(at) => match pick(&self.live, at) {
                 Some(at) => self.free(at),
                 None => Ok(()),
             },
-            Step::Map(at) => self.map(at),
-            Step::Unmap(at) => self.unmap(at),
-            Step::Flush { pick, from, size, invalidate } => self.flush(pick, from, size, invalidate),
-            Step::Find { resource, spec } => self.find(&resource, &spec),
-            Step::Budget { heap, budget, others } => {
+            ProgramStep::Map(at) => self.map(at),
+            ProgramStep::Unmap(at) => self.unmap(at),
+            ProgramStep::Flush { pick, from, size, invalidate } => self.flush(pick, from, size, invalidate),
+            ProgramStep::Find { resource, spec } => self.find(&resource, &spec),
+            ProgramStep::Budget { heap, budget, others } => {
                 let heap = (heap % self.setup.profile.heaps.len() as u64) as usize;
                 let size = self.setup.profile.heaps[heap].size;
                 for tap in [self.vma.tap(), self.sublet.tap()] {
@@ -174,7 +174,7 @@ impl Player<'_> {
                 self.frame();
                 Ok(())
             }
-            Step::Frame => {
+            ProgramStep::Frame => {
                 self.frame();
                 Ok(())
             }
@@ -220,7 +220,7 @@ impl Player<'_> {
             (Err(vma), Err(sublet)) if vma.result == sublet.result => {
                 self.tally.count("pools refused by both");
             }
-            (vma, Err(Failed { why: Why::Other("block size"), .. })) => {
+            (vma, Err(FailedOperation { why: Why::Other("block size"), .. })) => {
                 if let Ok(()) = vma {
                     self.vma.destroy_pool(slot);
                     let log = self.vma.tap().take();
@@ -271,18 +271,24 @@ impl Player<'_> {
         self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
         self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
         self.pools[slot] = None;
-        let left = self.sublet_books.blocks.values().any(|block| block.owner == Owner::Pool(slot));
+        let left = self.sublet_books.blocks.values().any(|block| block.owner == MemoryOwner::Pool(slot));
         if left { Err("a destroyed pool left blocks".to_owned()) } else { Ok(()) }
     }
 
-    fn asserts(&self, resource: &Resource, spec: &Spec, pool: Option<&PoolSpec>, creates: bool) -> Assert {
+    fn asserts(
+        &self,
+        resource: &ProgramResource,
+        spec: &Spec,
+        pool: Option<&PoolSpec>,
+        creates: bool,
+    ) -> Assert {
         let flags = spec.flags;
         let has = |flag| flags.contains(flag);
         let host = flags.intersection(Flags::HOST_ACCESS_MASK);
         let strategies = flags.intersection(Flags::STRATEGY_MASK).bits().count_ones();
         let is_lazy = spec.usage == MemoryUsage::GpuLazilyAllocated && pool.is_none();
-        let knows = matches!(resource, Resource::Buffer { .. } | Resource::Image(_))
-            || !creates && !matches!(resource, Resource::Raw { .. });
+        let knows = matches!(resource, ProgramResource::Buffer { .. } | ProgramResource::Image(_))
+            || !creates && !matches!(resource, ProgramResource::Raw { .. });
         if host == Flags::HOST_ACCESS_MASK
             || host.is_empty() && has(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
             || host.is_empty() && has(Flags::MAPPED) && spec.usage.is_auto() && pool.is_none()
@@ -292,7 +298,7 @@ impl Player<'_> {
             return Assert::GoesOn;
         }
         let dedicated = has(Flags::DEDICATED_MEMORY) || is_lazy;
-        let address = matches!(resource, Resource::Buffer { buffer, .. }
+        let address = matches!(resource, ProgramResource::Buffer { buffer, .. }
             if buffer.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
                 && !self.setup.flags.contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS));
         if dedicated && (has(Flags::NEVER_ALLOCATE) || pool.is_some_and(|pool| pool.block_size != 0))
@@ -310,7 +316,12 @@ impl Player<'_> {
         Assert::No
     }
 
-    fn allocate(&mut self, resource: &Resource, spec: &Spec, fault: Option<Fault>) -> Result<(), String> {
+    fn allocate(
+        &mut self,
+        resource: &ProgramResource,
+        spec: &Spec,
+        fault: Option<Fault>,
+    ) -> Result<(), String> {
         let pools: Vec<_> = (0..self.pools.len()).filter(|slot| self.pools[*slot].is_some()).collect();
         let pool = spec.pool.and_then(|at| pick(&pools, at).map(|at| pools[at]));
         let pool_spec = self.pool_spec(pool);
@@ -328,7 +339,9 @@ impl Player<'_> {
         }
         let ignores = pool_spec
             .is_some_and(|pool| pool.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY));
-        if ignores && matches!(resource, Resource::Image(image) if image.tiling == vk::ImageTiling::OPTIMAL) {
+        if ignores
+            && matches!(resource, ProgramResource::Image(image) if image.tiling == vk::ImageTiling::OPTIMAL)
+        {
             // The creator of such a pool promises that it holds only one kind of resource. This would be the other
             // kind.
             return Ok(());
@@ -360,7 +373,7 @@ impl Player<'_> {
                 }
             }
         }
-        let case = Case {
+        let case = ExplainedRequest {
             setup: self.setup,
             resource,
             spec,
@@ -413,7 +426,7 @@ impl Player<'_> {
             }
             (Ok(vma), Ok(sublet)) => {
                 let host_access = !spec.usage.is_auto() || spec.flags.intersects(Flags::HOST_ACCESS_MASK);
-                self.live.push(Live { slot, pool, vma, sublet, maps: 0, host_access });
+                self.live.push(LivePair { slot, pool, vma, sublet, maps: 0, host_access });
             }
             // Frees an allocation that only one side has.
             (Ok(place), Err(_)) => {
@@ -443,7 +456,7 @@ impl Player<'_> {
     fn refused(
         &mut self,
         slot: usize,
-        resource: &Resource,
+        resource: &ProgramResource,
         spec: &Spec,
         pool: Option<usize>,
         difference: Difference,
@@ -464,13 +477,13 @@ impl Player<'_> {
 
     fn free(&mut self, at: usize) -> Result<(), String> {
         let aligned = self.aligned();
-        let Live { slot, pool, vma, sublet, maps, .. } = self.live.swap_remove(at);
+        let LivePair { slot, pool, vma, sublet, maps, .. } = self.live.swap_remove(at);
         for _ in 0..maps {
             self.vma.unmap(slot);
             self.sublet.unmap(slot);
         }
         let kept = self.setup.empty_blocks_kept as usize;
-        let owner = pool.map_or(Owner::Default(sublet.memory_type), Owner::Pool);
+        let owner = pool.map_or(MemoryOwner::Default(sublet.memory_type), MemoryOwner::Pool);
         let heap = self.heap_of(sublet.memory_type) as usize;
         let budgets = self.sublet.heaps()[heap];
         let before = self.sublet_books.empties(owner);
@@ -518,13 +531,13 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<(), String> {
+    fn find(&mut self, resource: &ProgramResource, spec: &Spec) -> Result<(), String> {
         match self.asserts(resource, spec, None, false) {
             Assert::GoesOn => return Ok(()),
             Assert::Refuses if cfg!(debug_assertions) => return Ok(()),
             _ => {}
         }
-        if let Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) = resource {
+        if let ProgramResource::Buffer { buffer, .. } | ProgramResource::ForBuffer(buffer) = resource {
             if buffer.size == 0 {
                 return Ok(());
             }
@@ -543,7 +556,7 @@ impl Player<'_> {
             self.tally.differ(Difference::NewerRule);
             return Ok(());
         }
-        if let Err(Failed { why, .. }) = sublet {
+        if let Err(FailedOperation { why, .. }) = sublet {
             if why.contradiction().is_some() {
                 self.tally.differ(Difference::Contradiction);
                 return Ok(());
@@ -555,18 +568,18 @@ impl Player<'_> {
 
 /// The memory requirements of a resource.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Needs {
+pub(super) struct ResourceNeeds {
     pub(super) size: u64,
     pub(super) alignment: u64,
     pub(super) bits: u32,
 }
 
 /// Returns true if memory was freed that existed before.
-pub(super) fn gives_back(log: &Log) -> bool {
+pub(super) fn gives_back(log: &TapLog) -> bool {
     log.freed.iter().any(|memory| !log.got.contains(memory))
 }
 
 /// Returns the number of rejected calls in a log.
-pub(super) fn refusals(log: &Log) -> usize {
+pub(super) fn refusals(log: &TapLog) -> usize {
     log.asked.iter().filter(|asked| asked.result != vk::Result::SUCCESS).count()
 }

@@ -7,42 +7,42 @@ use ash::vk;
 use gpu_alloc::{Dedicated, GpuAllocator, MemoryBlock, Request, UsageFlags};
 
 use super::Plays;
-use crate::gpu::Gpu;
-use crate::peers::gpu_alloc::{Device, create};
+use crate::gpu::TestGpu;
+use crate::peers::gpu_alloc::{GpuAllocDevice, create};
 use crate::replay::gaps::MemoryOffset;
-use crate::replay::script::{Ask, Host};
+use crate::replay::script::{Host, ScriptRequest};
 
-pub(super) struct Player {
+pub(super) struct GpuAllocPlayer {
     allocator: GpuAllocator<vk::DeviceMemory>,
-    device: Device,
+    device: GpuAllocDevice,
     granularity: u64,
     live: u64,
 }
 
 /// A block and its map count, because gpu-alloc allows only one mapping.
-pub(super) struct Held {
+pub(super) struct BlockWithMappings {
     block: MemoryBlock<vk::DeviceMemory>,
     mappings: u32,
 }
 
-impl Player {
-    pub(super) fn new(gpu: &Gpu) -> Self {
+impl GpuAllocPlayer {
+    pub(super) fn new(gpu: &TestGpu) -> Self {
         let (allocator, device, granularity) = create(gpu);
         Self { allocator, device, granularity, live: 0 }
     }
 
-    fn map_block(&self, held: &mut Held) -> Option<NonNull<u8>> {
+    fn map_block(&self, held: &mut BlockWithMappings) -> Option<NonNull<u8>> {
         let size = held.block.size() as usize;
         // SAFETY: the block belongs to this device.
         unsafe { held.block.map(&self.device, 0, size) }.ok()
     }
 }
 
-impl Plays for Player {
-    type Allocation = Held;
+impl Plays for GpuAllocPlayer {
+    type Allocation = BlockWithMappings;
 
     #[inline]
-    fn allocate(&mut self, ask: &Ask) -> Option<Held> {
+    fn allocate(&mut self, ask: &ScriptRequest) -> Option<BlockWithMappings> {
         let usage = match ask.host {
             Host::Never => UsageFlags::FAST_DEVICE_ACCESS,
             Host::Writes => UsageFlags::HOST_ACCESS | UsageFlags::UPLOAD,
@@ -62,7 +62,7 @@ impl Plays for Player {
             // SAFETY: as above.
             unsafe { self.allocator.alloc(&self.device, request) }
         };
-        let mut held = Held { block: block.ok()?, mappings: 0 };
+        let mut held = BlockWithMappings { block: block.ok()?, mappings: 0 };
         self.live += 1;
         if ask.mapped && !self.map(&mut held) {
             self.free(held);
@@ -72,7 +72,7 @@ impl Plays for Player {
     }
 
     #[inline]
-    fn free(&mut self, mut held: Held) {
+    fn free(&mut self, mut held: BlockWithMappings) {
         if held.mappings > 0 {
             // SAFETY: the block belongs to this device.
             unsafe { held.block.unmap(&self.device) };
@@ -82,19 +82,19 @@ impl Plays for Player {
         unsafe { self.allocator.dealloc(&self.device, held.block) };
     }
 
-    fn place(&self, held: &Held) -> MemoryOffset {
+    fn place(&self, held: &BlockWithMappings) -> MemoryOffset {
         MemoryOffset { memory: *held.block.memory(), offset: held.block.offset() }
     }
 
     #[inline]
-    fn map(&mut self, held: &mut Held) -> bool {
+    fn map(&mut self, held: &mut BlockWithMappings) -> bool {
         let mapped = held.mappings > 0 || self.map_block(held).is_some();
         held.mappings += u32::from(mapped);
         mapped
     }
 
     #[inline]
-    fn unmap(&mut self, held: &mut Held) {
+    fn unmap(&mut self, held: &mut BlockWithMappings) {
         held.mappings -= 1;
         if held.mappings == 0 {
             // SAFETY: the block belongs to this device.

@@ -7,7 +7,7 @@ use gpu_allocator_stand_in::AllocatorDebugSettings;
 use gpu_allocator_stand_in::vulkan::{Allocator, AllocatorCreateDesc};
 
 use super::WgpuHint;
-use crate::gpu::Gpu;
+use crate::gpu::TestGpu;
 use crate::peers::gpu_allocator::create;
 
 /// Defines a player for a library with gpu-allocator's interface. `$dedicated` is its scheme for dedicated memory.
@@ -19,19 +19,19 @@ macro_rules! player {
             use ash::vk;
             use sublet::ResourceKind;
 
-            use crate::gpu::Gpu;
+            use crate::gpu::TestGpu;
             use crate::peers::replay::{Plays, WgpuHint};
             use crate::replay::gaps::MemoryOffset;
-            use crate::replay::script::{Ask, Host};
+            use crate::replay::script::{Host, ScriptRequest};
 
-            pub(in crate::peers::replay) struct Player {
+            pub(in crate::peers::replay) struct GpuAllocatorPlayer {
                 allocator: Allocator,
                 /// Properties by memory type.
                 types: Vec<vk::MemoryPropertyFlags>,
             }
 
-            impl Player {
-                pub(super) fn of(gpu: &Gpu, allocator: Allocator) -> Self {
+            impl GpuAllocatorPlayer {
+                pub(super) fn of(gpu: &TestGpu, allocator: Allocator) -> Self {
                     let memory = gpu.memory();
                     let types = memory.memory_types_as_slice().iter().map(|kind| kind.property_flags);
                     Self { allocator, types: types.collect() }
@@ -46,7 +46,7 @@ macro_rules! player {
             }
 
             /// Returns the location for a request. Must suit the memory type, or the allocation would fail.
-            fn location(ask: &Ask, flags: vk::MemoryPropertyFlags) -> MemoryLocation {
+            fn location(ask: &ScriptRequest, flags: vk::MemoryPropertyFlags) -> MemoryLocation {
                 let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
                 match ask.host {
                     Host::Writes if flags.contains(coherent) => MemoryLocation::CpuToGpu,
@@ -58,11 +58,11 @@ macro_rules! player {
                 }
             }
 
-            impl Plays for Player {
+            impl Plays for GpuAllocatorPlayer {
                 type Allocation = Allocation;
 
                 #[inline]
-                fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
+                fn allocate(&mut self, ask: &ScriptRequest) -> Option<Allocation> {
                     let allocated = self.allocator.allocate(&AllocationCreateDesc {
                         name: "peer",
                         requirements: vk::MemoryRequirements {
@@ -115,14 +115,14 @@ player!(original, gpu_allocator, "gpu-allocator", AllocationScheme::DedicatedBuf
 player!(stand_in, gpu_allocator_stand_in, "the stand-in", AllocationScheme::GpuAllocatorManaged);
 
 impl original::Player {
-    pub(super) fn new(gpu: &Gpu, hint: Option<WgpuHint>) -> Result<Self, String> {
+    pub(super) fn new(gpu: &TestGpu, hint: Option<WgpuHint>) -> Result<Self, String> {
         Ok(Self::of(gpu, create(gpu, hint.map_or_else(AllocationSizes::default, original::sizes))?))
     }
 }
 
 impl stand_in::Player {
     /// Creates the peer with wgpu's sizes.
-    pub(super) fn new(gpu: &Gpu, hint: WgpuHint) -> Result<Self, String> {
+    pub(super) fn new(gpu: &TestGpu, hint: WgpuHint) -> Result<Self, String> {
         let allocator = Allocator::new(&AllocatorCreateDesc {
             instance: gpu.instance().clone(),
             device: gpu.device().clone(),

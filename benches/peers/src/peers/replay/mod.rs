@@ -9,16 +9,16 @@ use ::sublet::trace::PoolSettings;
 use clap::ValueEnum;
 
 use super::PeerKind;
-use crate::gpu::Gpu;
+use crate::gpu::TestGpu;
 use crate::replay::gaps::MemoryOffset;
-use crate::replay::script::Ask;
+use crate::replay::script::ScriptRequest;
 
 /// An allocator that can play a script.
 pub(crate) trait Plays: Sized {
     type Allocation;
 
     /// Allocates. `None` if there is no space, or on any other error.
-    fn allocate(&mut self, ask: &Ask) -> Option<Self::Allocation>;
+    fn allocate(&mut self, ask: &ScriptRequest) -> Option<Self::Allocation>;
     fn free(&mut self, allocation: Self::Allocation);
 
     /// Returns the place of an allocation.
@@ -76,19 +76,19 @@ impl WgpuHint {
 /// Creates a peer. `None` if it cannot play scripts. The stand-in plays them only with the sizes of a hint.
 pub(crate) fn make<V: VisitPlayer>(
     kind: PeerKind,
-    gpu: &Gpu,
+    gpu: &TestGpu,
     hint: Option<WgpuHint>,
     visit: V,
 ) -> Result<Option<V::Output>, String> {
     Ok(match kind {
-        PeerKind::Sublet => Some(visit.visit(sublet::Player::new(gpu)?)),
-        PeerKind::Vma => Some(visit.visit(vma::Player::new(gpu)?)),
+        PeerKind::Sublet => Some(visit.visit(sublet::SubletPlayer::new(gpu)?)),
+        PeerKind::Vma => Some(visit.visit(vma::VmaPlayer::new(gpu)?)),
         PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::original::Player::new(gpu, hint)?)),
         PeerKind::StandIn => match hint {
             Some(hint) => Some(visit.visit(gpu_allocator::stand_in::Player::new(gpu, hint)?)),
             None => None,
         },
-        PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::Player::new(gpu))),
+        PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::GpuAllocPlayer::new(gpu))),
         _ => None,
     })
 }

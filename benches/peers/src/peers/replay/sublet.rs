@@ -6,27 +6,27 @@ use sublet::trace::PoolSettings;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryAllocateNext, Pool, PoolCreateInfo};
 
 use super::Plays;
-use crate::gpu::Gpu;
+use crate::gpu::TestGpu;
 use crate::peers::sublet::create;
 use crate::replay::gaps::MemoryOffset;
-use crate::replay::script::Ask;
+use crate::replay::script::ScriptRequest;
 
-pub(super) struct Player {
+pub(super) struct SubletPlayer {
     allocator: Allocator,
     pools: Vec<Option<Pool>>,
 }
 
-impl Player {
-    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+impl SubletPlayer {
+    pub(super) fn new(gpu: &TestGpu) -> Result<Self, String> {
         Ok(Self { allocator: create(gpu)?, pools: Vec::new() })
     }
 }
 
-impl Plays for Player {
+impl Plays for SubletPlayer {
     type Allocation = Allocation;
 
     #[inline]
-    fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
+    fn allocate(&mut self, ask: &ScriptRequest) -> Option<Allocation> {
         let requirements =
             vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: u32::MAX };
         let info = AllocationCreateInfo {

@@ -8,30 +8,30 @@ use sublet::Algorithm;
 use sublet::trace::PoolSettings;
 
 use super::Plays;
-use crate::gpu::Gpu;
+use crate::gpu::TestGpu;
 use crate::peers::vma::{allocation_info, check_empty, checked, create_allocator, details, ffi};
 use crate::replay::gaps::MemoryOffset;
-use crate::replay::script::Ask;
+use crate::replay::script::ScriptRequest;
 
-pub(super) struct Player {
-    allocator: ffi::Allocator,
-    pools: Vec<ffi::Pool>,
+pub(super) struct VmaPlayer {
+    allocator: ffi::FfiAllocator,
+    pools: Vec<ffi::FfiPool>,
 }
 
 /// `VMA_MEMORY_USAGE_UNKNOWN`.
 const UNKNOWN: u32 = 0;
 
-impl Player {
-    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+impl VmaPlayer {
+    pub(super) fn new(gpu: &TestGpu) -> Result<Self, String> {
         Ok(Self { allocator: create_allocator(gpu, false)?, pools: Vec::new() })
     }
 }
 
-impl Plays for Player {
-    type Allocation = ffi::Allocation;
+impl Plays for VmaPlayer {
+    type Allocation = ffi::FfiAllocation;
 
     #[inline]
-    fn allocate(&mut self, ask: &Ask) -> Option<ffi::Allocation> {
+    fn allocate(&mut self, ask: &ScriptRequest) -> Option<ffi::FfiAllocation> {
         let bits = 1 << ask.memory_type;
         let requirements =
             vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: bits };
@@ -46,19 +46,19 @@ impl Plays for Player {
     }
 
     #[inline]
-    fn free(&mut self, allocation: ffi::Allocation) {
+    fn free(&mut self, allocation: ffi::FfiAllocation) {
         // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, allocation) };
     }
 
-    fn place(&self, allocation: &ffi::Allocation) -> MemoryOffset {
+    fn place(&self, allocation: &ffi::FfiAllocation) -> MemoryOffset {
         // SAFETY: the allocator is live, and the allocation belongs to it.
         let info = unsafe { details(self.allocator, *allocation) }.allocation_info;
         MemoryOffset { memory: info.device_memory, offset: info.offset }
     }
 
     #[inline]
-    fn map(&mut self, allocation: &mut ffi::Allocation) -> bool {
+    fn map(&mut self, allocation: &mut ffi::FfiAllocation) -> bool {
         let mut data = ptr::null_mut();
         // SAFETY: the allocation belongs to this allocator.
         let result = unsafe { ffi::map_memory(self.allocator, *allocation, &raw mut data) };
@@ -66,14 +66,14 @@ impl Plays for Player {
     }
 
     #[inline]
-    fn unmap(&mut self, allocation: &mut ffi::Allocation) {
+    fn unmap(&mut self, allocation: &mut ffi::FfiAllocation) {
         // SAFETY: scripts pair it with a `map`.
         unsafe { ffi::unmap_memory(self.allocator, *allocation) };
     }
 
     fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
         let linear = if settings.algorithm == Algorithm::Linear { ffi::POOL_LINEAR } else { 0 };
-        let info = ffi::PoolCreateInfo {
+        let info = ffi::FfiPoolCreateInfo {
             memory_type_index: settings.memory_type_index,
             // The flags have the same values in VMA.
             flags: settings.flags.bits() | linear,

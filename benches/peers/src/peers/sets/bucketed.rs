@@ -7,49 +7,50 @@ use std::collections::HashMap;
 
 use ash::vk;
 
-use super::{Counts, Layouts, SetPeer, allocate_set, counts, create_pool, destroy_pool, free_set};
+use super::{LayoutCounts, PeerLayouts, SetPeer, allocate_set, counts, create_pool, destroy_pool, free_set};
 
 const FIRST: u32 = 64;
 const MOST: u32 = 512;
 
-struct Pool {
+struct BucketPool {
     handle: vk::DescriptorPool,
     capacity: u32,
     live: u32,
 }
 
 #[derive(Default)]
-struct Bucket {
+struct PeerBucket {
     /// By age. A destroyed pool leaves an empty element.
-    pools: Vec<Option<Pool>>,
+    pools: Vec<Option<BucketPool>>,
     next: u32,
     free: u32,
 }
 
 pub(crate) struct Bucketed<'a> {
-    layouts: &'a Layouts<'a>,
-    buckets: HashMap<Counts, Bucket>,
+    layouts: &'a PeerLayouts<'a>,
+    buckets: HashMap<LayoutCounts, PeerBucket>,
 }
 
 impl<'a> Bucketed<'a> {
-    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Self {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Self {
         Self { layouts, buckets: HashMap::new() }
     }
 }
 
-pub(crate) struct Set {
+pub(crate) struct BucketSet {
     handle: vk::DescriptorSet,
-    counts: Counts,
+    counts: LayoutCounts,
     pool: usize,
 }
 
 impl SetPeer for Bucketed<'_> {
-    type Set = Set;
+    type Set = BucketSet;
 
-    fn allocate(&mut self, layout: usize) -> Option<Set> {
+    fn allocate(&mut self, layout: usize) -> Option<BucketSet> {
         let (device, counts) = (self.layouts.gpu().device(), counts(layout));
         let bucket = self.buckets.entry(counts).or_default();
-        let with_room = |pool: &Option<Pool>| pool.as_ref().is_some_and(|pool| pool.live < pool.capacity);
+        let with_room =
+            |pool: &Option<BucketPool>| pool.as_ref().is_some_and(|pool| pool.live < pool.capacity);
         let at = match bucket.pools.iter().position(with_room) {
             Some(at) => at,
             None => {
@@ -58,7 +59,7 @@ impl SetPeer for Bucketed<'_> {
                 let handle = create_pool(device, counts, capacity, flags)?;
                 bucket.next = (capacity * 2).min(MOST);
                 bucket.free += capacity;
-                bucket.pools.push(Some(Pool { handle, capacity, live: 0 }));
+                bucket.pools.push(Some(BucketPool { handle, capacity, live: 0 }));
                 bucket.pools.len() - 1
             }
         };
@@ -66,10 +67,10 @@ impl SetPeer for Bucketed<'_> {
         let handle = allocate_set(device, pool.handle, self.layouts.handle(layout))?;
         pool.live += 1;
         bucket.free -= 1;
-        Some(Set { handle, counts, pool: at })
+        Some(BucketSet { handle, counts, pool: at })
     }
 
-    fn free(&mut self, set: Set) {
+    fn free(&mut self, set: BucketSet) {
         let device = self.layouts.gpu().device();
         let Some(bucket) = self.buckets.get_mut(set.counts) else { return };
         let Some(pool) = bucket.pools[set.pool].as_mut() else { return };

@@ -7,20 +7,20 @@ use gpu_descriptor_types::{
     CreatePoolError, DescriptorDevice, DescriptorPoolCreateFlags, DescriptorTotalCount, DeviceAllocationError,
 };
 
-use super::{Layouts, SetPeer, counts};
+use super::{PeerLayouts, SetPeer, counts};
 
 /// gpu-descriptor's interface to the driver.
-struct Device<'a>(&'a ash::Device);
+struct GpuDescriptorDevice<'a>(&'a ash::Device);
 
 pub(crate) struct GpuDescriptor<'a> {
-    layouts: &'a Layouts<'a>,
+    layouts: &'a PeerLayouts<'a>,
     allocator: DescriptorAllocator<vk::DescriptorPool, vk::DescriptorSet>,
     /// Number of live pools, which gpu-descriptor does not report.
     live: i64,
 }
 
 impl<'a> GpuDescriptor<'a> {
-    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Self {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Self {
         Self { layouts, allocator: DescriptorAllocator::new(0), live: 0 }
     }
 }
@@ -46,7 +46,9 @@ fn total(layout: usize) -> DescriptorTotalCount {
     total
 }
 
-impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::DescriptorSet> for Device<'_> {
+impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::DescriptorSet>
+    for GpuDescriptorDevice<'_>
+{
     unsafe fn create_descriptor_pool(
         &self,
         count: &DescriptorTotalCount,
@@ -115,7 +117,7 @@ impl SetPeer for GpuDescriptor<'_> {
 
     fn allocate(&mut self, layout: usize) -> Option<Self::Set> {
         let before = POOLS.with(std::cell::Cell::get);
-        let device = Device(self.layouts.gpu().device());
+        let device = GpuDescriptorDevice(self.layouts.gpu().device());
         let (flags, handle) = (DescriptorSetLayoutCreateFlags::empty(), self.layouts.handle(layout));
         // SAFETY: the same device in all calls; flags and counts are the layout's.
         let made = unsafe { self.allocator.allocate(&device, &handle, flags, &total(layout), 1) };
@@ -125,7 +127,7 @@ impl SetPeer for GpuDescriptor<'_> {
 
     fn free(&mut self, set: Self::Set) {
         let before = POOLS.with(std::cell::Cell::get);
-        let device = Device(self.layouts.gpu().device());
+        let device = GpuDescriptorDevice(self.layouts.gpu().device());
         // SAFETY: the same device in all calls; nothing was ever submitted.
         unsafe { self.allocator.free(&device, [set]) };
         self.live += POOLS.with(std::cell::Cell::get) - before;
@@ -137,7 +139,7 @@ impl SetPeer for GpuDescriptor<'_> {
 
     fn finish(mut self) -> Result<(), String> {
         let before = POOLS.with(std::cell::Cell::get);
-        let device = Device(self.layouts.gpu().device());
+        let device = GpuDescriptorDevice(self.layouts.gpu().device());
         // SAFETY: the same device in all calls.
         unsafe { self.allocator.cleanup(&device) };
         self.live += POOLS.with(std::cell::Cell::get) - before;

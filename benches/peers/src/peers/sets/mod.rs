@@ -7,7 +7,7 @@ mod sublet;
 
 use ash::vk;
 
-use crate::gpu::Gpu;
+use crate::gpu::TestGpu;
 
 pub(crate) use self::bucketed::Bucketed;
 pub(crate) use self::gpu_descriptor::GpuDescriptor;
@@ -18,10 +18,10 @@ pub(crate) use self::sublet::{Persistent, Transient};
 pub(crate) const IN_FLIGHT: usize = 3;
 
 /// Descriptor types and counts of a layout.
-pub(crate) type Counts = &'static [(vk::DescriptorType, u32)];
+pub(crate) type LayoutCounts = &'static [(vk::DescriptorType, u32)];
 
 /// Shapes of typical material and pass layouts. There are two layouts of each.
-const SHAPES: [Counts; 4] = [
+const SHAPES: [LayoutCounts; 4] = [
     &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 4)],
     &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 1)],
     &[(vk::DescriptorType::STORAGE_BUFFER, 3)],
@@ -31,13 +31,13 @@ const SHAPES: [Counts; 4] = [
 pub(crate) const LAYOUTS: usize = 2 * SHAPES.len();
 
 /// The layouts, which the peers address by index.
-pub(crate) struct Layouts<'a> {
-    gpu: &'a Gpu,
+pub(crate) struct PeerLayouts<'a> {
+    gpu: &'a TestGpu,
     handles: Vec<vk::DescriptorSetLayout>,
 }
 
 /// Returns the counts of a layout.
-pub(crate) fn counts(layout: usize) -> Counts {
+pub(crate) fn counts(layout: usize) -> LayoutCounts {
     SHAPES[layout % SHAPES.len()]
 }
 
@@ -54,8 +54,8 @@ fn bindings(layout: usize) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {
 }
 
 #[expect(unsafe_code, reason = "calls Vulkan")]
-impl<'a> Layouts<'a> {
-    pub(crate) fn new(gpu: &'a Gpu) -> Result<Self, String> {
+impl<'a> PeerLayouts<'a> {
+    pub(crate) fn new(gpu: &'a TestGpu) -> Result<Self, String> {
         let mut layouts = Self { gpu, handles: Vec::new() };
         for layout in 0..LAYOUTS {
             let bindings = bindings(layout);
@@ -67,7 +67,7 @@ impl<'a> Layouts<'a> {
         Ok(layouts)
     }
 
-    pub(crate) fn gpu(&self) -> &Gpu {
+    pub(crate) fn gpu(&self) -> &TestGpu {
         self.gpu
     }
 
@@ -77,7 +77,7 @@ impl<'a> Layouts<'a> {
 }
 
 #[expect(unsafe_code, reason = "calls Vulkan")]
-impl Drop for Layouts<'_> {
+impl Drop for PeerLayouts<'_> {
     fn drop(&mut self) {
         for &layout in &self.handles {
             // SAFETY: it belongs to this device and is destroyed once. Sets made from it are gone, because they borrow
@@ -154,7 +154,7 @@ impl<P: SetPeer> FramePeer for PerFrame<P> {
 #[expect(unsafe_code, reason = "calls Vulkan")]
 fn create_pool(
     device: &ash::Device,
-    each: Counts,
+    each: LayoutCounts,
     sets: u32,
     flags: vk::DescriptorPoolCreateFlags,
 ) -> Option<vk::DescriptorPool> {

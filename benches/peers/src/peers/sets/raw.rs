@@ -4,19 +4,19 @@
 use ash::vk;
 
 use super::{
-    FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, allocate_set, counts, create_pool, destroy_pool,
+    FramePeer, IN_FLIGHT, LAYOUTS, PeerLayouts, SetPeer, allocate_set, counts, create_pool, destroy_pool,
     free_set,
 };
 
 /// A sufficiently large pool for each layout. Sets are freed one by one.
 pub(crate) struct RawFree<'a> {
-    layouts: &'a Layouts<'a>,
+    layouts: &'a PeerLayouts<'a>,
     pools: Vec<vk::DescriptorPool>,
 }
 
 impl<'a> RawFree<'a> {
     /// Creates pools for `sets` sets each.
-    pub(crate) fn new(layouts: &'a Layouts<'a>, sets: u32) -> Option<Self> {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>, sets: u32) -> Option<Self> {
         let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
         let device = layouts.gpu().device();
         let pools: Option<_> =
@@ -49,15 +49,15 @@ impl SetPeer for RawFree<'_> {
 
 /// A sufficiently large pool for all layouts per frame in flight. It is reset as a whole.
 pub(crate) struct RawFrames<'a> {
-    layouts: &'a Layouts<'a>,
+    layouts: &'a PeerLayouts<'a>,
     pools: [vk::DescriptorPool; IN_FLIGHT],
     now: usize,
 }
 
 impl<'a> RawFrames<'a> {
-    pub(crate) fn new(layouts: &'a Layouts<'a>, sets: u32) -> Option<Self> {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>, sets: u32) -> Option<Self> {
         // The maximum of each type over all layouts.
-        const EACH: super::Counts = &[
+        const EACH: super::LayoutCounts = &[
             (vk::DescriptorType::UNIFORM_BUFFER, 2),
             (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 4),
             (vk::DescriptorType::STORAGE_BUFFER, 3),

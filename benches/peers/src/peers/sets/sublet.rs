@@ -8,10 +8,10 @@ use sublet::descriptor::{
 };
 use sublet::retire::{Clock, Ticket, TimelineId};
 
-use super::{FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, bindings};
+use super::{FramePeer, IN_FLIGHT, LAYOUTS, PeerLayouts, SetPeer, bindings};
 
 /// Creates a device with only the features of its version.
-fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
+fn device(layouts: &PeerLayouts<'_>) -> Result<DescriptorDevice, String> {
     let gpu = layouts.gpu();
     let info = DescriptorDeviceCreateInfo {
         features: DescriptorFeatures::empty(),
@@ -27,7 +27,7 @@ fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
     unsafe { DescriptorDevice::new(&info) }.map_err(|error| error.to_string())
 }
 
-fn set_layouts(layouts: &Layouts<'_>) -> Result<Vec<SetLayout>, String> {
+fn set_layouts(layouts: &PeerLayouts<'_>) -> Result<Vec<SetLayout>, String> {
     let of = |layout| {
         let bindings = bindings(layout);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
@@ -41,11 +41,11 @@ pub(crate) struct Persistent<'a> {
     sets: PersistentSets,
     layouts: Vec<SetLayout>,
     /// Keeps the layouts borrowed.
-    _borrowed: &'a Layouts<'a>,
+    _borrowed: &'a PeerLayouts<'a>,
 }
 
 impl<'a> Persistent<'a> {
-    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Result<Self, String> {
         let info = PersistentSetsCreateInfo::new(&device(layouts)?);
         let sets = PersistentSets::new(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
@@ -84,11 +84,11 @@ pub(crate) struct Transient<'a> {
     /// The ticket of the frame that is being recorded.
     now: Option<Ticket>,
     slot: u32,
-    _borrowed: &'a Layouts<'a>,
+    _borrowed: &'a PeerLayouts<'a>,
 }
 
 impl<'a> Transient<'a> {
-    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
+    pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Result<Self, String> {
         let device = device(layouts)?;
         let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default());
         let sets = sets.map_err(|error| error.to_string())?;

@@ -8,12 +8,12 @@ use ash::vk;
 // Links the library.
 use vk_mem as _;
 
-pub(crate) type Allocator = *mut c_void;
-pub(crate) type Pool = *mut c_void;
-pub(crate) type Allocation = *mut c_void;
-pub(crate) type Block = *mut c_void;
+pub(crate) type FfiAllocator = *mut c_void;
+pub(crate) type FfiPool = *mut c_void;
+pub(crate) type FfiAllocation = *mut c_void;
+pub(crate) type FfiVirtualBlock = *mut c_void;
 /// A non-pointer handle: 64 bits on every platform.
-pub(crate) type VirtualAllocation = u64;
+pub(crate) type FfiVirtualAllocation = u64;
 
 /// `VMA_MEMORY_USAGE_GPU_ONLY`.
 pub(crate) const USAGE_GPU_ONLY: u32 = 1;
@@ -26,7 +26,7 @@ pub(crate) const BLOCK_LINEAR: u32 = 1;
 
 /// `VmaVulkanFunctions`.
 #[repr(C)]
-pub(crate) struct VulkanFunctions {
+pub(crate) struct FfiVulkanFunctions {
     pub(crate) get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr>,
     pub(crate) get_device_proc_addr: Option<vk::PFN_vkGetDeviceProcAddr>,
     pub(crate) get_physical_device_properties: vk::PFN_vkGetPhysicalDeviceProperties,
@@ -59,7 +59,7 @@ pub(crate) struct VulkanFunctions {
 
 /// `VmaAllocatorCreateInfo`.
 #[repr(C)]
-pub(crate) struct AllocatorCreateInfo {
+pub(crate) struct FfiAllocatorCreateInfo {
     pub(crate) flags: u32,
     pub(crate) physical_device: vk::PhysicalDevice,
     pub(crate) device: vk::Device,
@@ -67,7 +67,7 @@ pub(crate) struct AllocatorCreateInfo {
     pub(crate) allocation_callbacks: *const vk::AllocationCallbacks<'static>,
     pub(crate) device_memory_callbacks: *const c_void,
     pub(crate) heap_size_limit: *const u64,
-    pub(crate) vulkan_functions: *const VulkanFunctions,
+    pub(crate) vulkan_functions: *const FfiVulkanFunctions,
     pub(crate) instance: vk::Instance,
     pub(crate) vulkan_api_version: u32,
     pub(crate) type_external_memory_handle_types: *const c_void,
@@ -75,20 +75,20 @@ pub(crate) struct AllocatorCreateInfo {
 
 /// `VmaAllocationCreateInfo`.
 #[repr(C)]
-pub(crate) struct AllocationCreateInfo {
+pub(crate) struct FfiAllocationCreateInfo {
     pub(crate) flags: u32,
     pub(crate) usage: u32,
     pub(crate) required_flags: vk::MemoryPropertyFlags,
     pub(crate) preferred_flags: vk::MemoryPropertyFlags,
     pub(crate) memory_type_bits: u32,
-    pub(crate) pool: Pool,
+    pub(crate) pool: FfiPool,
     pub(crate) user_data: *mut c_void,
     pub(crate) priority: f32,
 }
 
 /// `VmaPoolCreateInfo`.
 #[repr(C)]
-pub(crate) struct PoolCreateInfo {
+pub(crate) struct FfiPoolCreateInfo {
     pub(crate) memory_type_index: u32,
     pub(crate) flags: u32,
     pub(crate) block_size: u64,
@@ -102,7 +102,7 @@ pub(crate) struct PoolCreateInfo {
 /// `VmaStatistics`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct FfiStatistics {
     pub(crate) block_count: u32,
     pub(crate) allocation_count: u32,
     pub(crate) block_bytes: u64,
@@ -112,8 +112,8 @@ pub(crate) struct Statistics {
 /// `VmaDetailedStatistics`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct DetailedStatistics {
-    pub(crate) statistics: Statistics,
+pub(crate) struct FfiDetailedStatistics {
+    pub(crate) statistics: FfiStatistics,
     pub(crate) unused_range_count: u32,
     pub(crate) allocation_size_min: u64,
     pub(crate) allocation_size_max: u64,
@@ -124,16 +124,16 @@ pub(crate) struct DetailedStatistics {
 /// `VmaTotalStatistics`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct TotalStatistics {
-    pub(crate) memory_type: [DetailedStatistics; vk::MAX_MEMORY_TYPES],
-    pub(crate) memory_heap: [DetailedStatistics; vk::MAX_MEMORY_HEAPS],
-    pub(crate) total: DetailedStatistics,
+pub(crate) struct FfiTotalStatistics {
+    pub(crate) memory_type: [FfiDetailedStatistics; vk::MAX_MEMORY_TYPES],
+    pub(crate) memory_heap: [FfiDetailedStatistics; vk::MAX_MEMORY_HEAPS],
+    pub(crate) total: FfiDetailedStatistics,
 }
 
 /// `VmaAllocationInfo`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct AllocationInfo {
+pub(crate) struct FfiAllocationInfo {
     pub(crate) memory_type: u32,
     pub(crate) device_memory: vk::DeviceMemory,
     pub(crate) offset: u64,
@@ -146,8 +146,8 @@ pub(crate) struct AllocationInfo {
 /// `VmaAllocationInfo2`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct AllocationInfo2 {
-    pub(crate) allocation_info: AllocationInfo,
+pub(crate) struct FfiAllocationInfo2 {
+    pub(crate) allocation_info: FfiAllocationInfo,
     pub(crate) block_size: u64,
     pub(crate) dedicated_memory: vk::Bool32,
 }
@@ -155,17 +155,17 @@ pub(crate) struct AllocationInfo2 {
 /// `VmaBudget`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Budget {
-    pub(crate) statistics: Statistics,
+pub(crate) struct FfiBudget {
+    pub(crate) statistics: FfiStatistics,
     pub(crate) usage: u64,
     pub(crate) budget: u64,
 }
 
 /// `VmaDefragmentationInfo`.
 #[repr(C)]
-pub(crate) struct DefragmentationInfo {
+pub(crate) struct FfiDefragmentationInfo {
     pub(crate) flags: u32,
-    pub(crate) pool: Pool,
+    pub(crate) pool: FfiPool,
     pub(crate) max_bytes_per_pass: u64,
     pub(crate) max_allocations_per_pass: u32,
     pub(crate) break_callback: *const c_void,
@@ -174,23 +174,23 @@ pub(crate) struct DefragmentationInfo {
 
 /// `VmaDefragmentationMove`.
 #[repr(C)]
-pub(crate) struct DefragmentationMove {
+pub(crate) struct FfiDefragmentationMove {
     pub(crate) operation: u32,
-    pub(crate) source: Allocation,
-    pub(crate) destination: Allocation,
+    pub(crate) source: FfiAllocation,
+    pub(crate) destination: FfiAllocation,
 }
 
 /// `VmaDefragmentationPassMoveInfo`.
 #[repr(C)]
-pub(crate) struct DefragmentationPassMoveInfo {
+pub(crate) struct FfiDefragmentationPassMoveInfo {
     pub(crate) move_count: u32,
-    pub(crate) moves: *mut DefragmentationMove,
+    pub(crate) moves: *mut FfiDefragmentationMove,
 }
 
 /// `VmaDefragmentationStats`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct DefragmentationStats {
+pub(crate) struct FfiDefragmentationStats {
     pub(crate) bytes_moved: u64,
     pub(crate) bytes_freed: u64,
     pub(crate) allocations_moved: u32,
@@ -199,7 +199,7 @@ pub(crate) struct DefragmentationStats {
 
 /// `VmaVirtualBlockCreateInfo`.
 #[repr(C)]
-pub(crate) struct VirtualBlockCreateInfo {
+pub(crate) struct FfiVirtualBlockCreateInfo {
     pub(crate) size: u64,
     pub(crate) flags: u32,
     pub(crate) allocation_callbacks: *const vk::AllocationCallbacks<'static>,
@@ -207,7 +207,7 @@ pub(crate) struct VirtualBlockCreateInfo {
 
 /// `VmaVirtualAllocationCreateInfo`.
 #[repr(C)]
-pub(crate) struct VirtualAllocationCreateInfo {
+pub(crate) struct FfiVirtualAllocationCreateInfo {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) flags: u32,
@@ -216,170 +216,179 @@ pub(crate) struct VirtualAllocationCreateInfo {
 
 unsafe extern "C" {
     #[link_name = "vmaCreateAllocator"]
-    pub(crate) fn create_allocator(info: *const AllocatorCreateInfo, allocator: *mut Allocator)
-    -> vk::Result;
+    pub(crate) fn create_allocator(
+        info: *const FfiAllocatorCreateInfo,
+        allocator: *mut FfiAllocator,
+    ) -> vk::Result;
     #[link_name = "vmaDestroyAllocator"]
-    pub(crate) fn destroy_allocator(allocator: Allocator);
+    pub(crate) fn destroy_allocator(allocator: FfiAllocator);
     #[link_name = "vmaCalculateStatistics"]
-    pub(crate) fn calculate_statistics(allocator: Allocator, statistics: *mut TotalStatistics);
+    pub(crate) fn calculate_statistics(allocator: FfiAllocator, statistics: *mut FfiTotalStatistics);
     #[link_name = "vmaCreatePool"]
     pub(crate) fn create_pool(
-        allocator: Allocator,
-        info: *const PoolCreateInfo,
-        pool: *mut Pool,
+        allocator: FfiAllocator,
+        info: *const FfiPoolCreateInfo,
+        pool: *mut FfiPool,
     ) -> vk::Result;
     #[link_name = "vmaDestroyPool"]
-    pub(crate) fn destroy_pool(allocator: Allocator, pool: Pool);
+    pub(crate) fn destroy_pool(allocator: FfiAllocator, pool: FfiPool);
     #[link_name = "vmaAllocateMemory"]
     pub(crate) fn allocate_memory(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         requirements: *const vk::MemoryRequirements,
-        info: *const AllocationCreateInfo,
-        allocation: *mut Allocation,
+        info: *const FfiAllocationCreateInfo,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaFreeMemory"]
-    pub(crate) fn free_memory(allocator: Allocator, allocation: Allocation);
+    pub(crate) fn free_memory(allocator: FfiAllocator, allocation: FfiAllocation);
     #[link_name = "vmaCreateBuffer"]
     pub(crate) fn create_buffer(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         buffer: *mut vk::Buffer,
-        allocation: *mut Allocation,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaDestroyBuffer"]
-    pub(crate) fn destroy_buffer(allocator: Allocator, buffer: vk::Buffer, allocation: Allocation);
+    pub(crate) fn destroy_buffer(allocator: FfiAllocator, buffer: vk::Buffer, allocation: FfiAllocation);
     #[link_name = "vmaCreateImage"]
     pub(crate) fn create_image(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         image_info: *const vk::ImageCreateInfo<'_>,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         image: *mut vk::Image,
-        allocation: *mut Allocation,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaDestroyImage"]
-    pub(crate) fn destroy_image(allocator: Allocator, image: vk::Image, allocation: Allocation);
+    pub(crate) fn destroy_image(allocator: FfiAllocator, image: vk::Image, allocation: FfiAllocation);
     #[link_name = "vmaBeginDefragmentation"]
     pub(crate) fn begin_defragmentation(
-        allocator: Allocator,
-        info: *const DefragmentationInfo,
+        allocator: FfiAllocator,
+        info: *const FfiDefragmentationInfo,
         context: *mut *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaBeginDefragmentationPass"]
     pub(crate) fn begin_defragmentation_pass(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         context: *mut c_void,
-        pass: *mut DefragmentationPassMoveInfo,
+        pass: *mut FfiDefragmentationPassMoveInfo,
     ) -> vk::Result;
     #[link_name = "vmaEndDefragmentationPass"]
     pub(crate) fn end_defragmentation_pass(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         context: *mut c_void,
-        pass: *mut DefragmentationPassMoveInfo,
+        pass: *mut FfiDefragmentationPassMoveInfo,
     ) -> vk::Result;
     #[link_name = "vmaEndDefragmentation"]
     pub(crate) fn end_defragmentation(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         context: *mut c_void,
-        stats: *mut DefragmentationStats,
+        stats: *mut FfiDefragmentationStats,
     );
     #[link_name = "vmaSetCurrentFrameIndex"]
-    pub(crate) fn set_current_frame_index(allocator: Allocator, frame_index: u32);
+    pub(crate) fn set_current_frame_index(allocator: FfiAllocator, frame_index: u32);
     #[link_name = "vmaGetHeapBudgets"]
-    pub(crate) fn heap_budgets(allocator: Allocator, budgets: *mut Budget);
+    pub(crate) fn heap_budgets(allocator: FfiAllocator, budgets: *mut FfiBudget);
     #[link_name = "vmaFindMemoryTypeIndex"]
     pub(crate) fn find_memory_type_index(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         memory_type_bits: u32,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         index: *mut u32,
     ) -> vk::Result;
     #[link_name = "vmaFindMemoryTypeIndexForBufferInfo"]
     pub(crate) fn find_memory_type_index_for_buffer_info(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         index: *mut u32,
     ) -> vk::Result;
     #[link_name = "vmaFindMemoryTypeIndexForImageInfo"]
     pub(crate) fn find_memory_type_index_for_image_info(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         image_info: *const vk::ImageCreateInfo<'_>,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         index: *mut u32,
     ) -> vk::Result;
     #[link_name = "vmaGetPoolStatistics"]
-    pub(crate) fn pool_statistics(allocator: Allocator, pool: Pool, statistics: *mut Statistics);
+    pub(crate) fn pool_statistics(allocator: FfiAllocator, pool: FfiPool, statistics: *mut FfiStatistics);
     #[link_name = "vmaGetAllocationInfo2"]
-    pub(crate) fn allocation_info2(allocator: Allocator, allocation: Allocation, info: *mut AllocationInfo2);
+    pub(crate) fn allocation_info2(
+        allocator: FfiAllocator,
+        allocation: FfiAllocation,
+        info: *mut FfiAllocationInfo2,
+    );
     #[link_name = "vmaMapMemory"]
     pub(crate) fn map_memory(
-        allocator: Allocator,
-        allocation: Allocation,
+        allocator: FfiAllocator,
+        allocation: FfiAllocation,
         data: *mut *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaUnmapMemory"]
-    pub(crate) fn unmap_memory(allocator: Allocator, allocation: Allocation);
+    pub(crate) fn unmap_memory(allocator: FfiAllocator, allocation: FfiAllocation);
     #[link_name = "vmaFlushAllocation"]
     pub(crate) fn flush_allocation(
-        allocator: Allocator,
-        allocation: Allocation,
+        allocator: FfiAllocator,
+        allocation: FfiAllocation,
         offset: u64,
         size: u64,
     ) -> vk::Result;
     #[link_name = "vmaInvalidateAllocation"]
     pub(crate) fn invalidate_allocation(
-        allocator: Allocator,
-        allocation: Allocation,
+        allocator: FfiAllocator,
+        allocation: FfiAllocation,
         offset: u64,
         size: u64,
     ) -> vk::Result;
     #[link_name = "vmaAllocateMemoryForBuffer"]
     pub(crate) fn allocate_memory_for_buffer(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         buffer: vk::Buffer,
-        info: *const AllocationCreateInfo,
-        allocation: *mut Allocation,
+        info: *const FfiAllocationCreateInfo,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaAllocateMemoryForImage"]
     pub(crate) fn allocate_memory_for_image(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         image: vk::Image,
-        info: *const AllocationCreateInfo,
-        allocation: *mut Allocation,
+        info: *const FfiAllocationCreateInfo,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaCreateBufferWithAlignment"]
     pub(crate) fn create_buffer_with_alignment(
-        allocator: Allocator,
+        allocator: FfiAllocator,
         buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const AllocationCreateInfo,
+        info: *const FfiAllocationCreateInfo,
         min_alignment: u64,
         buffer: *mut vk::Buffer,
-        allocation: *mut Allocation,
+        allocation: *mut FfiAllocation,
         allocation_info: *mut c_void,
     ) -> vk::Result;
     #[link_name = "vmaCreateVirtualBlock"]
-    pub(crate) fn create_virtual_block(info: *const VirtualBlockCreateInfo, block: *mut Block) -> vk::Result;
+    pub(crate) fn create_virtual_block(
+        info: *const FfiVirtualBlockCreateInfo,
+        block: *mut FfiVirtualBlock,
+    ) -> vk::Result;
     #[link_name = "vmaDestroyVirtualBlock"]
-    pub(crate) fn destroy_virtual_block(block: Block);
+    pub(crate) fn destroy_virtual_block(block: FfiVirtualBlock);
     #[link_name = "vmaIsVirtualBlockEmpty"]
-    pub(crate) fn is_virtual_block_empty(block: Block) -> vk::Bool32;
+    pub(crate) fn is_virtual_block_empty(block: FfiVirtualBlock) -> vk::Bool32;
     #[link_name = "vmaVirtualAllocate"]
     pub(crate) fn virtual_allocate(
-        block: Block,
-        info: *const VirtualAllocationCreateInfo,
-        allocation: *mut VirtualAllocation,
+        block: FfiVirtualBlock,
+        info: *const FfiVirtualAllocationCreateInfo,
+        allocation: *mut FfiVirtualAllocation,
         offset: *mut u64,
     ) -> vk::Result;
     #[link_name = "vmaVirtualFree"]
-    pub(crate) fn virtual_free(block: Block, allocation: VirtualAllocation);
+    pub(crate) fn virtual_free(block: FfiVirtualBlock, allocation: FfiVirtualAllocation);
     #[link_name = "vmaClearVirtualBlock"]
-    pub(crate) fn clear_virtual_block(block: Block);
+    pub(crate) fn clear_virtual_block(block: FfiVirtualBlock);
     #[link_name = "vmaGetVirtualBlockStatistics"]
-    pub(crate) fn virtual_block_statistics(block: Block, statistics: *mut Statistics);
+    pub(crate) fn virtual_block_statistics(block: FfiVirtualBlock, statistics: *mut FfiStatistics);
 }

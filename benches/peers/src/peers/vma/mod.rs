@@ -7,17 +7,17 @@ use std::ptr;
 
 use ash::vk;
 
-use super::{Creates, Peer, Resource, Shape, SharedPeer};
-use crate::gpu::Gpu;
+use super::{Creates, Peer, PeerMode, PeerResource, SharedPeer};
+use crate::gpu::TestGpu;
 use crate::heap;
-use crate::script::{Kind, Request};
+use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator.
 pub(super) struct Vma {
-    pub(super) allocator: ffi::Allocator,
-    pub(super) pool: ffi::Pool,
-    info: ffi::AllocationCreateInfo,
-    automatic: ffi::AllocationCreateInfo,
+    pub(super) allocator: ffi::FfiAllocator,
+    pub(super) pool: ffi::FfiPool,
+    info: ffi::FfiAllocationCreateInfo,
+    automatic: ffi::FfiAllocationCreateInfo,
 }
 
 // SAFETY: VMA locks internally unless VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT is set, and it is not.
@@ -26,16 +26,16 @@ unsafe impl Send for Vma {}
 unsafe impl Sync for Vma {}
 
 /// An allocation.
-pub(super) struct Held(pub(super) ffi::Allocation);
+pub(super) struct OwnedVmaAllocation(pub(super) ffi::FfiAllocation);
 
 // SAFETY: any thread may free it.
-unsafe impl Send for Held {}
+unsafe impl Send for OwnedVmaAllocation {}
 
 /// Returns the functions of an instance and a device of Vulkan 1.3. With older ones, later functions must not be
 /// called.
-pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::VulkanFunctions {
+pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::FfiVulkanFunctions {
     let core = device.fp_v1_0();
-    ffi::VulkanFunctions {
+    ffi::FfiVulkanFunctions {
         get_instance_proc_addr: None,
         get_device_proc_addr: None,
         get_physical_device_properties: instance.fp_v1_0().get_physical_device_properties,
@@ -76,8 +76,8 @@ fn callbacks(count_heap: bool) -> *const vk::AllocationCallbacks<'static> {
     if count_heap { &raw const heap::CALLBACKS.0 } else { ptr::null() }
 }
 
-pub(super) fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
-    ffi::AllocationCreateInfo {
+pub(super) fn allocation_info(usage: u32, pool: ffi::FfiPool) -> ffi::FfiAllocationCreateInfo {
+    ffi::FfiAllocationCreateInfo {
         flags: 0,
         usage,
         required_flags: vk::MemoryPropertyFlags::empty(),
@@ -91,11 +91,11 @@ pub(super) fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCre
 
 /// Returns default settings. They are valid while the functions live.
 pub(super) fn allocator_info(
-    gpu: &Gpu,
-    functions: &ffi::VulkanFunctions,
+    gpu: &TestGpu,
+    functions: &ffi::FfiVulkanFunctions,
     count_heap: bool,
-) -> ffi::AllocatorCreateInfo {
-    ffi::AllocatorCreateInfo {
+) -> ffi::FfiAllocatorCreateInfo {
+    ffi::FfiAllocatorCreateInfo {
         flags: 0,
         physical_device: gpu.physical_device(),
         device: gpu.device().handle(),
@@ -111,8 +111,8 @@ pub(super) fn allocator_info(
 }
 
 /// Returns default settings of a pool.
-pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
-    ffi::PoolCreateInfo {
+pub(super) fn pool_info(memory_type_index: u32) -> ffi::FfiPoolCreateInfo {
+    ffi::FfiPoolCreateInfo {
         memory_type_index,
         flags: 0,
         block_size: 0,
@@ -125,12 +125,12 @@ pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
 }
 
 /// Creates an allocator for the device.
-pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
+pub(super) fn create_allocator(gpu: &TestGpu, count_heap: bool) -> Result<ffi::FfiAllocator, String> {
     let functions = functions(gpu.instance(), gpu.device());
     create(&allocator_info(gpu, &functions, count_heap))
 }
 
-fn create(info: &ffi::AllocatorCreateInfo) -> Result<ffi::Allocator, String> {
+fn create(info: &ffi::FfiAllocatorCreateInfo) -> Result<ffi::FfiAllocator, String> {
     let mut allocator = ptr::null_mut();
     // SAFETY: the create-info is complete; the creator of a peer keeps the device until the peer is finished.
     checked(unsafe { ffi::create_allocator(info, &raw mut allocator) }, "vmaCreateAllocator")?;
@@ -141,8 +141,11 @@ fn create(info: &ffi::AllocatorCreateInfo) -> Result<ffi::Allocator, String> {
 ///
 /// # Safety
 /// The allocator is live, and the allocation belongs to it.
-pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocation) -> ffi::AllocationInfo2 {
-    let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
+pub(crate) unsafe fn details(
+    allocator: ffi::FfiAllocator,
+    allocation: ffi::FfiAllocation,
+) -> ffi::FfiAllocationInfo2 {
+    let mut found = std::mem::MaybeUninit::<ffi::FfiAllocationInfo2>::zeroed();
     // SAFETY: the caller's promise.
     unsafe { ffi::allocation_info2(allocator, allocation, found.as_mut_ptr()) };
     // SAFETY: it was filled above.
@@ -153,8 +156,8 @@ pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocat
 ///
 /// # Safety
 /// The allocator is live.
-unsafe fn live(allocator: ffi::Allocator) -> u64 {
-    let mut all = ffi::TotalStatistics::default();
+unsafe fn live(allocator: ffi::FfiAllocator) -> u64 {
+    let mut all = ffi::FfiTotalStatistics::default();
     // SAFETY: the caller's promise.
     unsafe { ffi::calculate_statistics(allocator, &raw mut all) };
     u64::from(all.total.statistics.allocation_count)
@@ -164,7 +167,7 @@ unsafe fn live(allocator: ffi::Allocator) -> u64 {
 ///
 /// # Safety
 /// The allocator is live.
-pub(super) unsafe fn check_empty(allocator: ffi::Allocator) -> Result<(), String> {
+pub(super) unsafe fn check_empty(allocator: ffi::FfiAllocator) -> Result<(), String> {
     // SAFETY: the caller's promise.
     match unsafe { live(allocator) } {
         0 => Ok(()),
@@ -173,11 +176,11 @@ pub(super) unsafe fn check_empty(allocator: ffi::Allocator) -> Result<(), String
 }
 
 impl Vma {
-    pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
+    pub(super) fn new(gpu: &TestGpu, shape: PeerMode, count_heap: bool) -> Result<Option<Self>, String> {
         let (block_size, min, max, flags) = match shape {
-            Shape::Default | Shape::Created => (0, 0, 0, None),
-            Shape::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
-            Shape::LinearPool { block_size } => {
+            PeerMode::Default | PeerMode::Created => (0, 0, 0, None),
+            PeerMode::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
+            PeerMode::LinearPool { block_size } => {
                 let linear = ffi::POOL_LINEAR;
                 (block_size, 0, 1, Some(linear))
             }
@@ -187,7 +190,7 @@ impl Vma {
         let allocator = create(&allocator_info(gpu, &functions, count_heap))?;
         let mut pool = ptr::null_mut();
         if let Some(flags) = flags {
-            let info = ffi::PoolCreateInfo {
+            let info = ffi::FfiPoolCreateInfo {
                 flags,
                 block_size,
                 min_block_count: min,
@@ -209,7 +212,7 @@ impl Vma {
     }
 
     #[inline]
-    fn take(&self, request: &Request) -> Option<Held> {
+    fn take(&self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
         let requirements = vk::MemoryRequirements {
             size: request.size,
             alignment: request.alignment,
@@ -219,11 +222,11 @@ impl Vma {
         let (info, to, none) = (&raw const self.info, &raw mut allocation, ptr::null_mut());
         // SAFETY: the allocator is live, and all arguments are valid.
         let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
-        (result == vk::Result::SUCCESS).then_some(Held(allocation))
+        (result == vk::Result::SUCCESS).then_some(OwnedVmaAllocation(allocation))
     }
 
     #[inline]
-    fn give_back(&self, held: Held) {
+    fn give_back(&self, held: OwnedVmaAllocation) {
         // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, held.0) };
     }
@@ -247,15 +250,15 @@ impl Vma {
 }
 
 impl Peer for Vma {
-    type Allocation = Held;
+    type Allocation = OwnedVmaAllocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Held> {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
         self.take(request)
     }
 
     #[inline]
-    fn free(&mut self, held: Held) {
+    fn free(&mut self, held: OwnedVmaAllocation) {
         self.give_back(held);
     }
 
@@ -270,46 +273,46 @@ impl Peer for Vma {
 
 impl Creates for Vma {
     #[inline]
-    fn create(&mut self, request: &Request) -> Option<(Resource, Held)> {
+    fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, OwnedVmaAllocation)> {
         let mut allocation = ptr::null_mut();
         let (info, memory, none) = (&raw const self.automatic, &raw mut allocation, ptr::null_mut());
-        let (result, resource) = if request.kind == Kind::Image {
+        let (result, resource) = if request.kind == PeerRequestKind::Image {
             let (from, mut image) = (super::image_info(request), vk::Image::null());
             let (from, to) = (&raw const from, &raw mut image);
             // SAFETY: the allocator is live, and all arguments are valid.
             let result = unsafe { ffi::create_image(self.allocator, from, info, to, memory, none) };
-            (result, Resource::Image(image))
+            (result, PeerResource::Image(image))
         } else {
             let (from, mut buffer) = (super::buffer_info(request), vk::Buffer::null());
             let (from, to) = (&raw const from, &raw mut buffer);
             // SAFETY: the allocator is live, and all arguments are valid.
             let result = unsafe { ffi::create_buffer(self.allocator, from, info, to, memory, none) };
-            (result, Resource::Buffer(buffer))
+            (result, PeerResource::Buffer(buffer))
         };
-        (result == vk::Result::SUCCESS).then_some((resource, Held(allocation)))
+        (result == vk::Result::SUCCESS).then_some((resource, OwnedVmaAllocation(allocation)))
     }
 
     #[inline]
-    fn destroy(&mut self, resource: Resource, held: Held) {
+    fn destroy(&mut self, resource: PeerResource, held: OwnedVmaAllocation) {
         match resource {
             // SAFETY: both belong to this allocator, and no device uses them.
-            Resource::Buffer(buffer) => unsafe { ffi::destroy_buffer(self.allocator, buffer, held.0) },
+            PeerResource::Buffer(buffer) => unsafe { ffi::destroy_buffer(self.allocator, buffer, held.0) },
             // SAFETY: as above.
-            Resource::Image(image) => unsafe { ffi::destroy_image(self.allocator, image, held.0) },
+            PeerResource::Image(image) => unsafe { ffi::destroy_image(self.allocator, image, held.0) },
         }
     }
 }
 
 impl SharedPeer for Vma {
-    type Allocation = Held;
+    type Allocation = OwnedVmaAllocation;
 
     #[inline]
-    fn allocate(&self, request: &Request) -> Option<Held> {
+    fn allocate(&self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
         self.take(request)
     }
 
     #[inline]
-    fn free(&self, held: Held) {
+    fn free(&self, held: OwnedVmaAllocation) {
         self.give_back(held);
     }
 
@@ -324,22 +327,22 @@ impl SharedPeer for Vma {
 
 /// A virtual block: only the metadata.
 pub(super) struct VmaVirtual {
-    pub(super) block: ffi::Block,
+    pub(super) block: ffi::FfiVirtualBlock,
     capacity: u64,
 }
 
 /// An allocation of a virtual block.
-pub(super) struct Virtual(ffi::VirtualAllocation);
+pub(super) struct OwnedVmaVirtualAllocation(ffi::FfiVirtualAllocation);
 
 impl VmaVirtual {
-    pub(super) fn new(shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
+    pub(super) fn new(shape: PeerMode, count_heap: bool) -> Result<Option<Self>, String> {
         let linear = ffi::BLOCK_LINEAR;
         let (capacity, flags) = match shape {
-            Shape::Engine { capacity } => (capacity, 0),
-            Shape::LinearEngine { capacity } => (capacity, linear),
+            PeerMode::Engine { capacity } => (capacity, 0),
+            PeerMode::LinearEngine { capacity } => (capacity, linear),
             _ => return Ok(None),
         };
-        let info = ffi::VirtualBlockCreateInfo {
+        let info = ffi::FfiVirtualBlockCreateInfo {
             size: capacity,
             flags,
             allocation_callbacks: callbacks(count_heap),
@@ -353,11 +356,11 @@ impl VmaVirtual {
 }
 
 impl Peer for VmaVirtual {
-    type Allocation = Virtual;
+    type Allocation = OwnedVmaVirtualAllocation;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Virtual> {
-        let info = ffi::VirtualAllocationCreateInfo {
+    fn allocate(&mut self, request: &PeerRequest) -> Option<OwnedVmaVirtualAllocation> {
+        let info = ffi::FfiVirtualAllocationCreateInfo {
             size: request.size,
             alignment: request.alignment,
             flags: 0,
@@ -367,11 +370,11 @@ impl Peer for VmaVirtual {
         let none = ptr::null_mut();
         // SAFETY: the block is live.
         let result = unsafe { ffi::virtual_allocate(self.block, &raw const info, &raw mut allocation, none) };
-        (result == vk::Result::SUCCESS).then_some(Virtual(allocation))
+        (result == vk::Result::SUCCESS).then_some(OwnedVmaVirtualAllocation(allocation))
     }
 
     #[inline]
-    fn free(&mut self, allocation: Virtual) {
+    fn free(&mut self, allocation: OwnedVmaVirtualAllocation) {
         // SAFETY: it belongs to this block.
         unsafe { ffi::virtual_free(self.block, allocation.0) };
     }
@@ -383,7 +386,7 @@ impl Peer for VmaVirtual {
     }
 
     fn live(&self) -> Option<u64> {
-        let mut all = ffi::Statistics::default();
+        let mut all = ffi::FfiStatistics::default();
         // SAFETY: the block is live.
         unsafe { ffi::virtual_block_statistics(self.block, &raw mut all) };
         Some(u64::from(all.allocation_count))
@@ -406,4 +409,4 @@ impl Peer for VmaVirtual {
 
 /// Bytes of the allocator's allocation handle, and of the virtual block's.
 pub(super) const HANDLES: (usize, usize) =
-    (size_of::<ffi::Allocation>(), size_of::<ffi::VirtualAllocation>());
+    (size_of::<ffi::FfiAllocation>(), size_of::<ffi::FfiVirtualAllocation>());

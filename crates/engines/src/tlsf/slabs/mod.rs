@@ -41,7 +41,7 @@ use std::num::NonZeroU64;
 
 use crate::cast::{byte, index, narrow, widen};
 use crate::chunks::Chunks;
-use crate::{Alignment, Chunk, Key, RegionId, Sizes, Span, Tag};
+use crate::{Alignment, ChunkInfo, Key, RegionId, Sizes, Span, Tag};
 
 /// The largest slot; a power of two. Slabs of larger slots would take the holes that large sizes need, so more blocks
 /// would be necessary.
@@ -189,7 +189,7 @@ impl Slab {
 /// A granted slot: from the highest bit on, 22 bits of its generation, its requested units minus one in 12 bits, and
 /// its tag. The first entry of an unused run holds the start of the next such run.
 #[derive(Clone, Copy, Debug)]
-struct Entry(u64);
+struct SlabEntry(u64);
 
 /// The bits of a generation that a slot keeps.
 const GENERATION: u32 = (1 << 22) - 1;
@@ -197,7 +197,7 @@ const GENERATION_SHIFT: u32 = 42;
 const SIZE_SHIFT: u32 = 30;
 const _: () = assert!(Tag::MASK < 1 << SIZE_SHIFT && LIMIT << SIZE_SHIFT == 1 << GENERATION_SHIFT);
 
-impl Entry {
+impl SlabEntry {
     #[inline(always)]
     fn new(generation: u32, size: u64, tag: Tag) -> Self {
         Self(
@@ -229,7 +229,7 @@ pub(super) struct Slabs {
     /// The first slab of each class that has a free slot.
     heads: [u32; LISTS],
     slabs: Vec<Slab>,
-    entries: Vec<Entry>,
+    entries: Vec<SlabEntry>,
     /// Units granted.
     used: u64,
     /// Units of all slabs.
@@ -302,14 +302,14 @@ impl Slabs {
         let addr = slab.addr + u64::from(slot) * u64::from(slab.slot);
         let entry = &mut self.entries[index(slab.first + slot)];
         let generation = chunks.count(addr, size) & GENERATION;
-        *entry = Entry::new(generation, size, tag);
+        *entry = SlabEntry::new(generation, size, tag);
         self.used += size;
         Some((key(number, slot, generation), addr))
     }
 
     /// The slab, the slot and the entry of a live key.
     #[inline(always)]
-    fn find(&self, key: Key) -> Option<(u32, u32, Entry)> {
+    fn find(&self, key: Key) -> Option<(u32, u32, SlabEntry)> {
         let (number, slot, generation) = places(key);
         let slab = self.slabs.get(index(number))?;
         let entry = *self.entries.get(index(slab.first + slot))?;
@@ -319,7 +319,7 @@ impl Slabs {
 
     /// Frees a slot. Returns `None` if the key is not live.
     #[inline(always)]
-    pub(super) fn give(&mut self, chunks: &mut Chunks, key: Key) -> Option<Given> {
+    pub(super) fn give(&mut self, chunks: &mut Chunks, key: Key) -> Option<FreedSlot> {
         let (number, slot, generation) = places(key);
         let slab = self.slabs.get_mut(index(number))?;
         let entry = self.entries.get(index(slab.first + slot))?;
@@ -344,7 +344,7 @@ impl Slabs {
         self.used -= size;
         // Any address in the slab is in its region.
         let (region, is_empty) = chunks.uncount(slab.addr, size);
-        Some(Given { region, is_empty, is_time })
+        Some(FreedSlot { region, is_empty, is_time })
     }
 
     /// Traverses the list of a class, and removes the slabs for which `goes` returns true. Returns the first of these,
@@ -388,7 +388,7 @@ impl Slabs {
         let mut first = self.runs[index(log2)];
         if first == NO_RUN {
             first = narrow(self.entries.len());
-            let none = Entry(0);
+            let none = SlabEntry(0);
             reserve(&mut self.entries, 1 << log2);
             self.entries.resize(self.entries.len() + (1 << log2), none);
         } else {
@@ -428,7 +428,7 @@ impl Slabs {
         }
         let log2 = slab.slots().next_power_of_two().ilog2();
         self.entries[index(slab.first)] =
-            Entry(std::mem::replace(&mut self.runs[index(log2)], slab.first).into());
+            SlabEntry(std::mem::replace(&mut self.runs[index(log2)], slab.first).into());
         self.slots[index(slab.class)] -= slab.slots();
         self.total -= slab.units();
         *self.slab(number) = Slab { next: std::mem::replace(&mut self.spare, number), ..NO_SLAB };
@@ -467,7 +467,7 @@ impl Slabs {
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
         let (number, slot, entry) = self.find(key)?;
         let first = self.slabs[index(number)].first;
-        self.entries[index(first + slot)] = Entry::new(entry.generation(), entry.size(), tag);
+        self.entries[index(first + slot)] = SlabEntry::new(entry.generation(), entry.size(), tag);
         Some(())
     }
 
@@ -477,12 +477,12 @@ impl Slabs {
     }
 
     /// Visits the grants in a slab.
-    pub(super) fn walk(&self, chunks: &Chunks, number: u32, visit: &mut dyn FnMut(Chunk)) {
+    pub(super) fn walk(&self, chunks: &Chunks, number: u32, visit: &mut dyn FnMut(ChunkInfo)) {
         let slab = self.slabs[index(number)];
         for slot in slab.used() {
             let entry = self.entries[index(slab.first + slot)];
             let addr = slab.addr + u64::from(slot) * u64::from(slab.slot);
-            visit(Chunk {
+            visit(ChunkInfo {
                 offset: addr & chunks.offset_mask(),
                 size: entry.size(),
                 used: Some((key(number, slot, entry.generation()), entry.tag())),
@@ -515,7 +515,7 @@ impl Slabs {
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.slabs.capacity() * size_of::<Slab>()
-            + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.capacity() * size_of::<SlabEntry>()
     }
 }
 
@@ -529,7 +529,7 @@ fn reserve<T>(all: &mut Vec<T>, more: usize) {
 
 /// The result of freeing a slot.
 #[derive(Clone, Copy)]
-pub(super) struct Given {
+pub(super) struct FreedSlot {
     pub(super) region: RegionId,
     pub(super) is_empty: bool,
     /// True if it is time to check for too many empty slabs.
@@ -549,5 +549,5 @@ fn key(number: u32, slot: u32, generation: u32) -> Key {
     Key(SLOT | u64::from(number) << 6 | u64::from(slot) | u64::from(generation) << 32)
 }
 
-const _: () = assert!(size_of::<Slab>() == 48 && size_of::<Entry>() == 8);
+const _: () = assert!(size_of::<Slab>() == 48 && size_of::<SlabEntry>() == 8);
 const _: () = assert!(widen(MAX_SLABS) << 6 == 1 << 31 && 4 * LIMIT <= LARGEST && FEWEST_SLOTS == 4);

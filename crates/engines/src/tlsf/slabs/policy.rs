@@ -9,7 +9,7 @@
 
 use super::super::Tlsf;
 use super::{
-    CLASSES, FEWEST_SLOTS, Given, LARGEST, LISTS, MAX_SLABS, MOST_SLOTS, NONE, Slab, Slabs, index, low,
+    CLASSES, FEWEST_SLOTS, FreedSlot, LARGEST, LISTS, MAX_SLABS, MOST_SLOTS, NONE, Slab, Slabs, index, low,
     slot_of,
 };
 use crate::{Alignment, Key, RegionId, Tag, Usage};
@@ -164,7 +164,7 @@ impl Tlsf {
     /// slabs.
     #[cold]
     #[inline(never)]
-    pub(in super::super) fn slab_emptied(&mut self, given: Given) -> (RegionId, bool) {
+    pub(in super::super) fn slab_emptied(&mut self, given: FreedSlot) -> (RegionId, bool) {
         if given.is_empty {
             self.region_emptied(given.region);
         }

@@ -66,7 +66,7 @@ fn request(size: u64, alignment: u64, strategy: Strategy) -> Request {
 const STRATEGIES: [Strategy; 4] =
     [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
 
-fn walked(tlsf: &Tlsf, region: RegionId) -> Vec<Chunk> {
+fn walked(tlsf: &Tlsf, region: RegionId) -> Vec<ChunkInfo> {
     let mut chunks = Vec::new();
     tlsf.walk(region, &mut |chunk| chunks.push(chunk));
     chunks

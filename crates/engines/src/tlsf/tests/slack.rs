@@ -141,7 +141,7 @@ fn what_was_left_out_comes_back() {
                 assert_eq!(freed.region_empty, live.is_empty());
             }
             assert_eq!(tlsf.largest_free(), BLOCK);
-            assert_eq!(walked(&tlsf, RegionId(0)), [Chunk { offset: 0, size: BLOCK, used: None }]);
+            assert_eq!(walked(&tlsf, RegionId(0)), [ChunkInfo { offset: 0, size: BLOCK, used: None }]);
         }
     }
 }

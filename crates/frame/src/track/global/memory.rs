@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 
-use super::{Global, State, TrackedResource, TrackingMode, index};
-use crate::track::id::Resource;
+use super::{Global, IntervalState, TrackedResource, TrackingMode, index};
+use crate::track::id::IdContents;
 use crate::track::intervals::Intervals;
 use crate::track::sync::Sync;
-use crate::track::usage::Scope;
+use crate::track::usage::AccessScope;
 use vk::PipelineStageFlags2 as Stages;
 
 /// The resource that used a byte last.
@@ -21,20 +21,20 @@ pub(super) struct Holder {
 
 /// Device memory that tracked resources are bound to.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct TrackedMemory {
     resources: u32,
     pub(super) holders: Intervals<Holder>,
     /// Number of frozen resources at each byte.
     frozen: Intervals<u32>,
 }
 
-pub(super) type Memories = BTreeMap<vk::DeviceMemory, Memory>;
+pub(super) type Memories = BTreeMap<vk::DeviceMemory, TrackedMemory>;
 
 impl Global {
     /// Registers the memory range of a new resource.
-    pub(super) fn add_memory_range(&mut self, resource: &Resource) {
+    pub(super) fn add_memory_range(&mut self, resource: &IdContents) {
         if let Some(memory_range) = resource.memory_range {
-            let memory = self.memories.entry(memory_range.memory).or_insert_with(|| Memory {
+            let memory = self.memories.entry(memory_range.memory).or_insert_with(|| TrackedMemory {
                 resources: 0,
                 holders: Intervals::new(u64::MAX, Holder::default()),
                 frozen: Intervals::new(u64::MAX, 0),
@@ -44,7 +44,7 @@ impl Global {
     }
 
     /// Unregisters the memory range of a resource that is no longer in use.
-    pub(super) fn remove_memory_range(&mut self, resource: &Resource) {
+    pub(super) fn remove_memory_range(&mut self, resource: &IdContents) {
         let Some(memory_range) = resource.memory_range else { return };
         let Some(memory) = self.memories.get_mut(&memory_range.memory) else { return };
         memory.resources -= 1;
@@ -126,15 +126,15 @@ impl TrackedResource {
         if count <= many.max(2 * self.joined) {
             return;
         }
-        self.cells.join(State::at_any_time);
+        self.cells.join(IntervalState::at_any_time);
         if self.cells.count() > too_many {
-            self.cells.join(State::union);
+            self.cells.join(IntervalState::union);
         }
         self.joined = self.cells.count();
     }
 }
 
-impl State {
+impl IntervalState {
     /// Returns the later of two states that differ only in the time of use.
     fn at_any_time(&self, other: &Self) -> Option<Self> {
         let (serial, written) = (self.serial.max(other.serial), self.written.max(other.written));
@@ -158,7 +158,7 @@ impl State {
             return None;
         }
         let mut write = a.write | b.write;
-        let (mut readers, mut visible) = (a.readers | b.readers, [Scope::NONE; 2]);
+        let (mut readers, mut visible) = (a.readers | b.readers, [AccessScope::NONE; 2]);
         let alike = a.readers.is_empty() == b.readers.is_empty();
         let unordered =
             if alike && a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
@@ -168,7 +168,7 @@ impl State {
             let from = if a.write.is_empty() { b } else { a };
             visible = from
                 .visible
-                .map(|scope| if shown(a, scope) && shown(b, scope) { scope } else { Scope::NONE });
+                .map(|scope| if shown(a, scope) && shown(b, scope) { scope } else { AccessScope::NONE });
         } else {
             // S1: the readers of one state have not waited for the write of the other. Their stages join those of the
             // write, and an unordered write must wait for readers.

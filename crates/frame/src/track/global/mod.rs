@@ -13,10 +13,10 @@ use vk::PipelineStageFlags2 as Stages;
 use self::memory::Memories;
 use super::aliasing::LastUsers;
 use super::error::StateError;
-use super::id::{BufferId, ImageId, ImageShape, MemoryRange, Raw, Rectangle, Resource, ResourceId};
+use super::id::{BufferId, IdContents, ImageId, ImageShape, MemoryRange, RawHandle, Rectangle, ResourceId};
 use super::intervals::Intervals;
 use super::sync::{Sync, is_external};
-use super::usage::{Scope, Subresources, Use};
+use super::usage::{AccessScope, Subresources, Use};
 #[cfg(feature = "sim")]
 pub use memory::join_states_above;
 pub use submission::{Release, Submission, Wait};
@@ -117,7 +117,7 @@ impl ImageInfo {
 
 /// The state of an interval across all queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct State {
+struct IntervalState {
     /// State on `queue`. Reads by other queues since then are in `others`.
     sync: Sync,
     /// `NO_QUEUE` if no submission used it.
@@ -132,10 +132,10 @@ struct State {
 
 const NO_QUEUE: u8 = u8::MAX;
 
-/// `State::others` has one bit for each queue.
+/// `IntervalState::others` has one bit for each queue.
 const MAX_QUEUES: usize = 16;
 
-impl State {
+impl IntervalState {
     const fn fresh(layout: vk::ImageLayout) -> Self {
         let sync = Sync::fresh(layout);
         Self { sync, queue: NO_QUEUE, others: 0, other_readers: Stages::NONE, serial: 0, written: 0 }
@@ -145,8 +145,8 @@ impl State {
 #[derive(Debug)]
 struct TrackedResource {
     /// The resource in this slot. The slot is free if the generation is odd.
-    resource: Resource,
-    cells: Intervals<State>,
+    resource: IdContents,
+    cells: Intervals<IntervalState>,
     /// Number of intervals after states were joined last.
     joined: usize,
     /// Sequence number of the last use, across all lists.
@@ -176,19 +176,19 @@ impl TrackingMode {
 
 /// The newest submission of another queue that a queue has waited for, and the stages that waited.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct SeenSubmission {
     serial: u64,
     stages: Stages,
 }
 
 #[derive(Clone, Debug, Default)]
-struct QueueState {
+struct TrackedQueue {
     family: u32,
     submitted: u64,
-    seen: Vec<Seen>,
+    seen: Vec<SeenSubmission>,
 }
 
-impl QueueState {
+impl TrackedQueue {
     /// Copies `other` without reallocation.
     fn copy_from(&mut self, other: &Self) {
         (self.family, self.submitted) = (other.family, other.submitted);
@@ -227,7 +227,7 @@ pub struct Global {
     number: u32,
     entries: Vec<TrackedResource>,
     free: Vec<u32>,
-    queues: Vec<QueueState>,
+    queues: Vec<TrackedQueue>,
     /// Memory that resources with a memory range share.
     memories: Memories,
     last_users: LastUsers,
@@ -269,14 +269,18 @@ impl Global {
     pub fn add_queue(&mut self, family: u32) -> Queue {
         assert!(self.queues.len() < MAX_QUEUES, "there can be {MAX_QUEUES} queues");
         let index = u8::try_from(self.queues.len()).unwrap_or(NO_QUEUE);
-        self.queues.push(QueueState { family, submitted: 0, seen: vec![Seen::default(); MAX_QUEUES] });
+        self.queues.push(TrackedQueue {
+            family,
+            submitted: 0,
+            seen: vec![SeenSubmission::default(); MAX_QUEUES],
+        });
         Queue { global: self.number, index, family }
     }
 
     /// Adds a buffer that no submission has used.
     #[doc(alias = "AddGlobalResourceState")]
     pub fn add_buffer(&mut self, info: &BufferInfo) -> BufferId {
-        let raw = Raw::Buffer { handle: info.buffer, size: info.size };
+        let raw = RawHandle::Buffer { handle: info.buffer, size: info.size };
         BufferId(self.add(raw, info.concurrent, info.memory_range, vk::ImageLayout::UNDEFINED))
     }
 
@@ -284,28 +288,28 @@ impl Global {
     #[doc(alias = "beginTrackingTextureState")]
     pub fn add_image(&mut self, info: &ImageInfo) -> ImageId {
         let shape = ImageShape::new(info.aspects, info.mips, info.layers, info.aspects_apart);
-        let raw = Raw::Image { handle: info.image, shape };
+        let raw = RawHandle::Image { handle: info.image, shape };
         ImageId(self.add(raw, info.concurrent, info.memory_range, info.initial_layout))
     }
 
     fn add(
         &mut self,
-        raw: Raw,
+        raw: RawHandle,
         concurrent: bool,
         memory_range: Option<MemoryRange>,
         layout: vk::ImageLayout,
-    ) -> Resource {
-        let (global, state) = (self.number, State::fresh(layout));
+    ) -> IdContents {
+        let (global, state) = (self.number, IntervalState::fresh(layout));
         let slot = self.free.pop();
         let slot = slot.unwrap_or_else(|| u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
         let resource = if let Some(entry) = self.entries.get_mut(index(slot)) {
             let generation = entry.resource.generation.wrapping_add(1);
-            entry.resource = Resource { global, slot, generation, concurrent, raw, memory_range };
+            entry.resource = IdContents { global, slot, generation, concurrent, raw, memory_range };
             entry.cells.reset(raw.len(), state);
             (entry.joined, entry.used_at, entry.mode) = (0, 0, TrackingMode::Tracked);
             entry.resource
         } else {
-            let resource = Resource { global, slot, generation: 0, concurrent, raw, memory_range };
+            let resource = IdContents { global, slot, generation: 0, concurrent, raw, memory_range };
             let cells = Intervals::new(raw.len(), state);
             self.entries.push(TrackedResource {
                 resource,
@@ -340,7 +344,7 @@ impl Global {
         Ok(())
     }
 
-    fn entry(&self, resource: Resource) -> Result<&TrackedResource, StateError> {
+    fn entry(&self, resource: IdContents) -> Result<&TrackedResource, StateError> {
         if resource.global != self.number {
             return Err(StateError::OtherGlobal { resource: ResourceId(resource) });
         }
@@ -349,7 +353,7 @@ impl Global {
         entry.ok_or(StateError::Destroyed { resource: ResourceId(resource) })
     }
 
-    fn entry_mut(&mut self, resource: Resource) -> Result<&mut TrackedResource, StateError> {
+    fn entry_mut(&mut self, resource: IdContents) -> Result<&mut TrackedResource, StateError> {
         self.entry(resource)?;
         Ok(&mut self.entries[index(resource.slot)])
     }
@@ -374,7 +378,7 @@ impl Global {
         if entry.mode == TrackingMode::Superseded {
             return Err(StateError::Destroyed { resource: ResourceId(resource) });
         }
-        let image = matches!(resource.raw, Raw::Image { .. });
+        let image = matches!(resource.raw, RawHandle::Image { .. });
         let mut visible = !usage.writes();
         entry.cells.for_each(|_, _, state| {
             visible &=
@@ -437,9 +441,10 @@ impl Global {
         let entry = self.entry_mut(resource.0)?;
         entry.cells.each(|state| {
             let all = vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE;
-            let sync = Sync::after_wait(Scope::new(stages, all), state.sync.layout, state.sync.owner);
-            let fresh = State::fresh(state.sync.layout);
-            *state = State { sync, queue: queue.index, serial: submitted, written: submitted, ..fresh };
+            let sync = Sync::after_wait(AccessScope::new(stages, all), state.sync.layout, state.sync.owner);
+            let fresh = IntervalState::fresh(state.sync.layout);
+            *state =
+                IntervalState { sync, queue: queue.index, serial: submitted, written: submitted, ..fresh };
         });
         Ok(())
     }
@@ -466,7 +471,7 @@ impl Global {
         let entry = self.entry_mut(resource.into().0)?;
         entry.cells.each(|state| {
             let (owner, queue) = (state.sync.owner, state.queue);
-            *state = State { queue, ..State::fresh(state.sync.layout) };
+            *state = IntervalState { queue, ..IntervalState::fresh(state.sync.layout) };
             state.sync.owner = owner;
         });
         Ok(())
@@ -516,7 +521,7 @@ impl Global {
     /// Calls `f` with each part of an image that has contents, that is, a defined layout.
     #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "used by the compactor"))]
     pub(crate) fn defined(&self, image: ImageId, mut f: impl FnMut(Subresources)) {
-        let Raw::Image { shape, .. } = image.0.raw else { return };
+        let RawHandle::Image { shape, .. } = image.0.raw else { return };
         let _ = self.layouts(image, |start, end, layout| {
             if layout != vk::ImageLayout::UNDEFINED {
                 shape.rectangles(start, end, |Rectangle { aspects, mips, layers }| {

@@ -5,17 +5,17 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::memory::{Holder, Memories};
 use super::{
-    Global, MAX_QUEUES, NO_QUEUE, Queue, QueueState, Release, Seen, State, Submission, TrackedResource, Wait,
-    index,
+    Global, IntervalState, MAX_QUEUES, NO_QUEUE, Queue, Release, SeenSubmission, Submission, TrackedQueue,
+    TrackedResource, Wait, index,
 };
 use crate::track::aliasing::{LastUsers, PreviousUses, User};
 use crate::track::batch::BarrierBatch;
 use crate::track::error::ResolveError;
-use crate::track::id::{Raw, Resource, ResourceId};
-use crate::track::local::{Local, Phase};
+use crate::track::id::{IdContents, RawHandle, ResourceId};
+use crate::track::local::{IntervalPhase, Local};
 use crate::track::recorder::{self, Recorder};
 use crate::track::sync::{Edge, Sync, is_external};
-use crate::track::usage::{Scope, Use, stages_cover};
+use crate::track::usage::{AccessScope, Use, stages_cover};
 
 const ALL_ACCESS: Access = Access::from_raw(Access::MEMORY_READ.as_raw() | Access::MEMORY_WRITE.as_raw());
 
@@ -65,7 +65,7 @@ impl Global {
             for used in recorder.entries() {
                 let entry = &mut entries[index(used.resource.slot)];
                 used.cells.for_each(|start, end, local| {
-                    if local.phase != Phase::Untouched {
+                    if local.phase != IntervalPhase::Untouched {
                         entry.cells.update(start, end, |from, to, state| {
                             resolver.resolve_interval(&used.resource, from, to, state, local);
                         });
@@ -114,19 +114,19 @@ impl Global {
 
 /// Returns true if a list uses a frozen resource only as it was frozen.
 fn keeps_frozen(used: &recorder::UsedResource, frozen: &Use) -> bool {
-    let image = matches!(used.resource.raw, Raw::Image { .. });
+    let image = matches!(used.resource.raw, RawHandle::Image { .. });
     let mut keeps = used.taken.is_none();
     used.cells.for_each(|_, _, local| {
         let Local { phase, first, .. } = local;
         let reads = frozen.scope().covers(first.scope()) && (!image || first.layout == frozen.layout);
-        keeps &= *phase == Phase::Untouched || (*phase == Phase::Open && reads);
+        keeps &= *phase == IntervalPhase::Untouched || (*phase == IntervalPhase::Open && reads);
     });
     keeps
 }
 
 /// The resolution of one submission.
 struct Resolver<'a> {
-    queues: &'a mut Vec<QueueState>,
+    queues: &'a mut Vec<TrackedQueue>,
     queue: Queue,
     serial: u64,
     list: usize,
@@ -137,16 +137,16 @@ impl Resolver<'_> {
     /// Orders an interval of a list after the submitted state, and stores the state that the list leaves.
     fn resolve_interval(
         &mut self,
-        resource: &Resource,
+        resource: &IdContents,
         from: u64,
         to: u64,
-        state: &mut State,
+        state: &mut IntervalState,
         local: &Local,
     ) {
         if local.pending && self.resolve_first(resource, from, to, state, local) {
             return;
         }
-        if local.phase == Phase::Closed {
+        if local.phase == IntervalPhase::Closed {
             state.sync = local.sync;
             state.written = self.serial;
         }
@@ -160,10 +160,10 @@ impl Resolver<'_> {
     /// queue, which keeps the state.
     fn resolve_first(
         &mut self,
-        resource: &Resource,
+        resource: &IdContents,
         from: u64,
         to: u64,
-        state: &mut State,
+        state: &mut IntervalState,
         local: &Local,
     ) -> bool {
         let first = &local.first;
@@ -214,7 +214,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the list whose preamble gets the barrier: the first, unless this submission itself used the interval.
-    fn preamble_for(&self, state: &State) -> usize {
+    fn preamble_for(&self, state: &IntervalState) -> usize {
         let here = state.queue == self.queue.index && state.serial == self.serial;
         // The time of a concurrent read by another queue is not known.
         if here || state.others & self.bit() != 0 { self.list } else { 0 }
@@ -232,7 +232,7 @@ impl Resolver<'_> {
     }
 
     /// Waits for all other queues that have used an interval, and moves its state to this queue.
-    fn wait_for_others(&mut self, state: &mut State, stages: Stages) -> Stages {
+    fn wait_for_others(&mut self, state: &mut IntervalState, stages: Stages) -> Stages {
         let foreign = state.queue != self.queue.index;
         let own = state.others & self.bit() != 0;
         let others = state.others & !self.bit();
@@ -247,7 +247,7 @@ impl Resolver<'_> {
             }
         }
         if foreign {
-            let scope = Scope::new(stages, ALL_ACCESS);
+            let scope = AccessScope::new(stages, ALL_ACCESS);
             let mut sync = Sync::after_wait(scope, state.sync.layout, state.sync.owner);
             if own {
                 sync.readers = state.other_readers;
@@ -262,7 +262,14 @@ impl Resolver<'_> {
     }
 
     /// Transfers ownership from the current family to the family of this queue, with the layout of `first`.
-    fn transfer(&mut self, resource: &Resource, from: u64, to: u64, state: &mut State, first: &Use) {
+    fn transfer(
+        &mut self,
+        resource: &IdContents,
+        from: u64,
+        to: u64,
+        state: &mut IntervalState,
+        first: &Use,
+    ) {
         let Sync { layout, owner, .. } = state.sync;
         let next = if first.layout == vk::ImageLayout::UNDEFINED { layout } else { first.layout };
         let (layouts, families) = ((layout, next), (owner, first.family));
@@ -273,7 +280,7 @@ impl Resolver<'_> {
             src.stages = Stages::ALL_COMMANDS;
         }
         let release = self.release(state.queue);
-        release.batch.push(resource, from, to, &Edge { src, dst: Scope::NONE, layouts, families });
+        release.batch.push(resource, from, to, &Edge { src, dst: AccessScope::NONE, layouts, families });
         let serial = release.serial;
         for other in 0..MAX_QUEUES {
             if others & (1 << other) != 0 {
@@ -287,7 +294,7 @@ impl Resolver<'_> {
         }
         let stages = or_all(first.stages);
         self.wait(state.queue, serial, stages);
-        let src = Scope::new(stages, Access::NONE);
+        let src = AccessScope::new(stages, Access::NONE);
         self.out.preambles[0].push(resource, from, to, &Edge { src, dst: first.scope(), layouts, families });
         state.sync.follow(first);
         (state.others, state.other_readers) = (0, Stages::NONE);
@@ -328,7 +335,7 @@ impl Resolver<'_> {
         let wait = Wait { queue, serial: serial.max(before), stages };
         let wait = Submission::wait(&mut self.out.waits, wait);
         let stages = if wait.serial == before { wait.stages | seen.stages } else { wait.stages };
-        *seen = Seen { serial: wait.serial, stages };
+        *seen = SeenSubmission { serial: wait.serial, stages };
     }
 
     /// Transfers shared memory to the resources of a list.
@@ -378,7 +385,7 @@ impl Resolver<'_> {
         }
         let resource = &used.resource;
         // The second scope: the list's own takeover, or all first uses.
-        let taken = used.taken.map(|stages| Scope::new(stages, Access::NONE));
+        let taken = used.taken.map(|stages| AccessScope::new(stages, Access::NONE));
         let scope = taken.unwrap_or_else(|| first_scope(used));
         let (mut before, mut waited) = (PreviousUses::default(), false);
         for user in found {
@@ -400,18 +407,18 @@ impl Resolver<'_> {
         if let Some(edge) = before.memory_edge(resource, scope) {
             preamble.push_memory(&edge);
         }
-        let state = State {
+        let state = IntervalState {
             sync: before.sync(),
             queue: self.queue.index,
             serial: self.serial,
             written: self.serial,
-            ..State::fresh(vk::ImageLayout::UNDEFINED)
+            ..IntervalState::fresh(vk::ImageLayout::UNDEFINED)
         };
         entries[index(resource.slot)].cells.fill(state);
     }
 
     /// Adds the uses of a state whose memory another resource takes. Returns true if a semaphore orders some of them.
-    fn end_of(&mut self, state: &State, stages: Stages, before: &mut PreviousUses) -> bool {
+    fn end_of(&mut self, state: &IntervalState, stages: Stages, before: &mut PreviousUses) -> bool {
         let mut waited = false;
         if state.queue == self.queue.index {
             before.add(&state.sync);
@@ -439,8 +446,8 @@ fn is_used_whole(used: &recorder::UsedResource) -> bool {
 }
 
 /// Returns the union of all first uses of a resource in a list.
-fn first_scope(used: &recorder::UsedResource) -> Scope {
-    let mut scope = Scope::NONE;
+fn first_scope(used: &recorder::UsedResource) -> AccessScope {
+    let mut scope = AccessScope::NONE;
     used.cells.for_each(|_, _, local| {
         if local.pending {
             scope = scope | local.first.scope();
@@ -464,8 +471,8 @@ fn follow_first(sync: &mut Sync, first: &Use, then_written: bool) -> Option<Edge
     }
     // The list orders its write only after its own readers, so these wait for the earlier readers.
     let mut edge = edge.unwrap_or(Edge {
-        src: Scope::NONE,
-        dst: Scope::new(first.stages, Access::NONE),
+        src: AccessScope::NONE,
+        dst: AccessScope::new(first.stages, Access::NONE),
         layouts: (sync.layout, sync.layout),
         families: Edge::NO_FAMILIES,
     });

@@ -4,7 +4,7 @@ use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
 use super::memory::{Holder, Memories};
-use super::{Queue, QueueState, State, TrackedResource, index};
+use super::{IntervalState, Queue, TrackedQueue, TrackedResource, index};
 use crate::track::batch::BarrierBatch;
 use crate::track::intervals::Intervals;
 
@@ -76,11 +76,11 @@ pub(super) struct Journal {
     /// The number of the `Global`.
     global: u32,
     /// Slot, states and last use. Only the first `used` elements belong to this submission.
-    saved: Vec<(u32, Intervals<State>, u64)>,
+    saved: Vec<(u32, Intervals<IntervalState>, u64)>,
     used: usize,
     /// Bytes of a memory and their previous holders.
     holders: Vec<(vk::DeviceMemory, u64, u64, Holder)>,
-    queues: Vec<QueueState>,
+    queues: Vec<TrackedQueue>,
     sequence: u64,
 }
 
@@ -97,12 +97,12 @@ impl Journal {
         }
     }
 
-    pub(super) fn start(&mut self, global: u32, queues: &[QueueState], sequence: u64) {
+    pub(super) fn start(&mut self, global: u32, queues: &[TrackedQueue], sequence: u64) {
         (self.global, self.used) = (global, 0);
         self.holders.clear();
         if self.wanted {
             self.sequence = sequence;
-            self.queues.resize_with(queues.len(), QueueState::default);
+            self.queues.resize_with(queues.len(), TrackedQueue::default);
             self.queues.iter_mut().zip(queues).for_each(|(saved, queue)| saved.copy_from(queue));
         }
     }
@@ -142,7 +142,7 @@ impl Journal {
         &mut self,
         global: u32,
         entries: &mut [TrackedResource],
-        queues: &mut [QueueState],
+        queues: &mut [TrackedQueue],
         memories: &mut Memories,
     ) -> Option<u64> {
         if !self.wanted || self.global != global || self.queues.len() != queues.len() {

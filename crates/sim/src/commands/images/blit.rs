@@ -3,19 +3,19 @@
 
 use ash::vk;
 
-use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use super::{ImageCommandRules, ImagePair, RegionRules, check_region, layer_count, usable_images};
 use crate::commands::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription, ImageLayout};
-use crate::objects::commands::Command;
-use crate::objects::state::Device;
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::DeviceObject;
 
 /// The rules of a blit.
 struct BlitRules {
     recording: &'static str,
-    src: ImageRules,
-    dst: ImageRules,
+    src: ImageCommandRules,
+    dst: ImageCommandRules,
     /// The features that formats need as source and as destination.
     able: [&'static str; 2],
     linear: &'static str,
@@ -99,7 +99,7 @@ fn record_blit(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
     rules: &BlitRules,
-    images: Images,
+    images: ImagePair,
     mut regions: Vec<vk::ImageBlit>,
     filter: vk::Filter,
 ) {
@@ -116,7 +116,7 @@ fn record_blit(
             region.dst_subresource.layer_count = layer_count(to, &region.dst_subresource);
             check_blit(device, (from, to), region, rules).map_err(named)?;
         }
-        Ok(vec![Command::Blit { src, dst, regions, filter }])
+        Ok(vec![RecordedCommand::Blit { src, dst, regions, filter }])
     });
 }
 
@@ -150,7 +150,7 @@ fn check_formats(
 }
 
 fn check_blit(
-    device: &Device,
+    device: &DeviceObject,
     (from, to): (&ImageDescription, &ImageDescription),
     region: &vk::ImageBlit,
     rules: &BlitRules,

@@ -3,20 +3,20 @@
 
 use ash::vk;
 
-use super::{ImageRules, RegionRules, check_region, layer_count, usable_image};
-use crate::commands::{BufferRules, buffer_size, record};
+use super::{ImageCommandRules, RegionRules, check_region, layer_count, usable_image};
+use crate::commands::{BufferCommandRules, buffer_size, record};
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::facts::format::{Aspect, ImageDescription, ImageLayout, Level};
-use crate::objects::commands::{Command, Target};
-use crate::objects::state::Device;
+use crate::facts::format::{Aspect, ImageDescription, ImageLayout, LevelLayout};
+use crate::objects::commands::{ImageTarget, RecordedCommand};
+use crate::objects::state::DeviceObject;
 
 /// The rules of a copy between buffer and image.
 struct BufferImageRules {
     recording: &'static str,
-    buffer: BufferRules,
-    image: ImageRules,
+    buffer: BufferCommandRules,
+    image: ImageCommandRules,
     buffer_range: &'static str,
     texel_offset: &'static str,
     depth_offset: &'static str,
@@ -38,12 +38,12 @@ macro_rules! buffer_image_rules {
     ) => {
         BufferImageRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            buffer: BufferRules {
+            buffer: BufferCommandRules {
                 parameter: concat!("VUID-", $info, "-", $buffer, "-parameter"),
                 usage: concat!("VUID-", $info, "-", $buffer, "-", $buffer_usage),
                 bound: concat!("VUID-", $info, "-", $buffer, "-", $buffer_bound),
             },
-            image: ImageRules {
+            image: ImageCommandRules {
                 parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
                 usage: concat!("VUID-", $info, "-", $image, "-", $image_usage),
                 bound: concat!("VUID-", $info, "-", $image, "-07966"),
@@ -212,16 +212,16 @@ fn record_buffer_image(
                 (rule, format!("{} and {}: {text}", state.name(buffer), state.name(image)))
             })?;
         }
-        let target = Target { image, layout, layout_rule: rules.image.layout };
+        let target = ImageTarget { image, layout, layout_rule: rules.image.layout };
         Ok(vec![match direction {
-            Direction::ToImage => Command::BufferToImage { src: buffer, dst: target, regions },
-            Direction::ToBuffer => Command::ImageToBuffer { src: target, dst: buffer, regions },
+            Direction::ToImage => RecordedCommand::BufferToImage { src: buffer, dst: target, regions },
+            Direction::ToBuffer => RecordedCommand::ImageToBuffer { src: target, dst: buffer, regions },
         }])
     });
 }
 
 fn check_buffer_image(
-    device: &Device,
+    device: &DeviceObject,
     image: &ImageDescription,
     buffer_size: u64,
     region: &vk::BufferImageCopy,
@@ -275,7 +275,7 @@ pub(crate) struct BufferLayout {
 }
 
 impl BufferLayout {
-    pub(crate) fn new(region: &vk::BufferImageCopy, level: &Level, aspect: &Aspect) -> Self {
+    pub(crate) fn new(region: &vk::BufferImageCopy, level: &LevelLayout, aspect: &Aspect) -> Self {
         let or = |value: u32, default: u32| if value == 0 { default } else { value };
         let (width, height) = (region.image_extent.width, region.image_extent.height);
         let blocks = |texels: u32, block: u32| u64::from(texels.div_ceil(block));

@@ -3,19 +3,19 @@
 
 use ash::vk;
 
-use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use super::{ImageCommandRules, ImagePair, RegionRules, check_region, layer_count, usable_images};
 use crate::commands::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::facts::format::{FormatInfo, ImageDescription, ImageLayout, Level};
-use crate::objects::commands::Command;
-use crate::objects::state::Device;
+use crate::facts::format::{FormatInfo, ImageDescription, ImageLayout, LevelLayout};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::DeviceObject;
 
 /// The rules of a copy between images.
-struct CopyRules {
+struct CopyImageRules {
     recording: &'static str,
-    src: ImageRules,
-    dst: ImageRules,
+    src: ImageCommandRules,
+    dst: ImageCommandRules,
     samples: &'static str,
     compatible: &'static str,
     aspects: &'static str,
@@ -35,7 +35,7 @@ macro_rules! image_copy_side {
         $aspect:literal, $x:literal, $y:literal, $z:literal, $block_x:literal, $block_y:literal, $width:literal,
         $height:literal
     ) => {
-        ImageRules {
+        ImageCommandRules {
             parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
             usage: concat!("VUID-", $info, "-aspect-", $usage),
             bound: concat!("VUID-", $info, "-", $image, "-07966"),
@@ -66,7 +66,7 @@ macro_rules! image_copy_side {
 
 macro_rules! image_copy_rules {
     ($command:literal, $info:literal, $region:literal) => {
-        CopyRules {
+        CopyImageRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
             src: image_copy_side! {
                 $info, "srcImage", "srcSubresource", "srcOffset", "06662", "00128", "01917", "00142", "00144", "00145",
@@ -138,8 +138,8 @@ pub(crate) unsafe extern "system" fn copy2(
 fn record_copy(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    rules: &CopyRules,
-    images: Images,
+    rules: &CopyImageRules,
+    images: ImagePair,
     mut regions: Vec<vk::ImageCopy>,
 ) {
     record(command_buffer, call, rules.recording, |device, state| {
@@ -155,15 +155,15 @@ fn record_copy(
             check_copy(device, (from, to), region, rules)
                 .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        Ok(vec![Command::CopyImage { src, dst, regions }])
+        Ok(vec![RecordedCommand::CopyImage { src, dst, regions }])
     });
 }
 
 fn check_copy(
-    device: &Device,
+    device: &DeviceObject,
     (from, to): (&ImageDescription, &ImageDescription),
     region: &vk::ImageCopy,
-    rules: &CopyRules,
+    rules: &CopyImageRules,
 ) -> Result<(), Broken> {
     let extent = region.extent;
     for (index, value) in [extent.width, extent.height, extent.depth].into_iter().enumerate() {
@@ -214,7 +214,7 @@ fn check_copy(
 /// The extent of a region of the source in texels of the destination. Their blocks may differ in size.
 fn in_other_blocks(
     extent: vk::Extent3D,
-    src: &Level,
+    src: &LevelLayout,
     layout: Option<&ImageLayout<'_>>,
     dst: &vk::ImageSubresourceLayers,
 ) -> vk::Extent3D {

@@ -7,7 +7,7 @@ macro_rules! image_side {
         $layout:literal, $layouts:literal, $level:literal, $layers:literal, $aspect:expr, $x:literal, $y:literal,
         $z:literal
     ) => {
-        ImageRules {
+        ImageCommandRules {
             parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
             usage: concat!("VUID-", $info, "-", $image, "-", $usage),
             bound: concat!("VUID-", $info, "-", $image, "-", $bound),
@@ -38,12 +38,12 @@ pub(crate) mod multisampled;
 use ash::vk;
 
 use crate::facts::broken::{Broken, refuse_if};
-use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
-use crate::objects::commands::Target;
-use crate::objects::state::{Device, DeviceState};
+use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, LevelLayout};
+use crate::objects::commands::ImageTarget;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The rules for an image in a copy. Each command has identifiers of its own.
-pub(crate) struct ImageRules {
+pub(crate) struct ImageCommandRules {
     pub(crate) parameter: &'static str,
     pub(crate) usage: &'static str,
     pub(crate) bound: &'static str,
@@ -76,12 +76,12 @@ fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) ->
 
 /// The description of an image that a command may use in this layout. Else it reports why not, and answers `None`.
 pub(crate) fn usable_image<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &'a DeviceState,
     image: vk::Image,
     usage: vk::ImageUsageFlags,
     layout: vk::ImageLayout,
-    rules: &ImageRules,
+    rules: &ImageCommandRules,
 ) -> Option<&'a ImageDescription> {
     let name = state.name(image);
     let Some(found) = state.images.get(&image) else {
@@ -115,20 +115,21 @@ pub(crate) fn usable_image<'a>(
 }
 
 /// Two images, from which and to which a command goes, with the layouts that it names.
-type Images = [(vk::Image, vk::ImageLayout); 2];
+type ImagePair = [(vk::Image, vk::ImageLayout); 2];
 
 /// The descriptions of both images, as [`usable_image`] gives them; what the messages call them, and the command's
 /// targets.
 fn usable_images<'a>(
-    device: &Device,
+    device: &DeviceObject,
     state: &'a DeviceState,
-    [src, dst]: Images,
-    rules: [&ImageRules; 2],
-) -> Option<([&'a ImageDescription; 2], String, [Target; 2])> {
+    [src, dst]: ImagePair,
+    rules: [&ImageCommandRules; 2],
+) -> Option<([&'a ImageDescription; 2], String, [ImageTarget; 2])> {
     let (read, written) = (vk::ImageUsageFlags::TRANSFER_SRC, vk::ImageUsageFlags::TRANSFER_DST);
     let from = usable_image(device, state, src.0, read, src.1, rules[0]);
     let to = usable_image(device, state, dst.0, written, dst.1, rules[1]);
-    let target = |(image, layout), rules: &ImageRules| Target { image, layout, layout_rule: rules.layout };
+    let target =
+        |(image, layout), rules: &ImageCommandRules| ImageTarget { image, layout, layout_rule: rules.layout };
     let names = format!("{} to {}", state.name(src.0), state.name(dst.0));
     Some(([from?, to?], names, [target(src, rules[0]), target(dst, rules[1])]))
 }
@@ -141,7 +142,7 @@ fn check_region(
     offset: vk::Offset3D,
     extent: vk::Extent3D,
     rules: &RegionRules,
-) -> Result<(Level, Aspect), Broken> {
+) -> Result<(LevelLayout, Aspect), Broken> {
     refuse_if!(layers.mip_level >= image.mip_levels => rules.level,
         "mipLevel is {} of {}", layers.mip_level, image.mip_levels);
     refuse_if!(layers.layer_count == 0 => "VUID-VkImageSubresourceLayers-layerCount-01700",

@@ -3,19 +3,19 @@
 
 use ash::vk;
 
-use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use super::{ImageCommandRules, ImagePair, RegionRules, check_region, layer_count, usable_images};
 use crate::commands::record;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, ImageDescription, ImageLayout};
-use crate::objects::commands::Command;
-use crate::objects::state::Device;
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::DeviceObject;
 
 /// The rules of a resolve.
 struct ResolveRules {
     recording: &'static str,
-    src: ImageRules,
-    dst: ImageRules,
+    src: ImageCommandRules,
+    dst: ImageCommandRules,
     single: &'static str,
     formats: &'static str,
     deep: [&'static str; 2],
@@ -87,7 +87,7 @@ fn record_resolve(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
     rules: &ResolveRules,
-    images: Images,
+    images: ImagePair,
     mut regions: Vec<vk::ImageResolve>,
 ) {
     record(command_buffer, call, rules.recording, |device, state| {
@@ -107,12 +107,12 @@ fn record_resolve(
             check_resolve(device, (from, to), region, rules)
                 .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        Ok(vec![Command::ResolveImage { src, dst, regions }])
+        Ok(vec![RecordedCommand::ResolveImage { src, dst, regions }])
     });
 }
 
 fn check_resolve(
-    device: &Device,
+    device: &DeviceObject,
     (from, to): (&ImageDescription, &ImageDescription),
     region: &vk::ImageResolve,
     rules: &ResolveRules,

@@ -21,7 +21,7 @@ use crate::objects::entry::{EntryPoint, Function};
 
 /// The target of a null device's handle.
 #[repr(C, align(16))]
-struct Header {
+struct NullDeviceHeader {
     /// The word that Vulkan's loader wants first.
     loader: usize,
     type_bits: u32,
@@ -33,19 +33,19 @@ struct Header {
 
 /// The targets of all handles of null devices. It is never freed, so that a stale handle stays harmless; this list
 /// keeps it within reach of leak checkers.
-static HEADERS: Mutex<Vec<&Header>> = Mutex::new(Vec::new());
+static HEADERS: Mutex<Vec<&NullDeviceHeader>> = Mutex::new(Vec::new());
 
 /// The handle of a null device for a profile, another one for each device.
 pub(crate) fn handle(profile: &Profile) -> vk::Device {
     let image = profile.images.tiles.first().map_or(256, |tile| tile.alignment);
-    let header = Header {
+    let header = NullDeviceHeader {
         loader: crate::objects::registry::LOADER_MAGIC,
         type_bits: profile.all_types(),
         buffer_alignment: profile.buffers.alignment.max(1).trailing_zeros(),
         image_alignment: image.max(1).trailing_zeros(),
         descriptors: profile.limits.descriptor_buffer.unwrap_or_default(),
     };
-    let header: &Header = Box::leak(Box::new(header));
+    let header: &NullDeviceHeader = Box::leak(Box::new(header));
     HEADERS.lock().push(header);
     vk::Device::from_raw(widen(std::ptr::from_ref(header).expose_provenance()))
 }
@@ -53,9 +53,9 @@ pub(crate) fn handle(profile: &Profile) -> vk::Device {
 /// # Safety
 ///
 /// `device` came from [`handle`].
-unsafe fn header(device: vk::Device) -> &'static Header {
+unsafe fn header(device: vk::Device) -> &'static NullDeviceHeader {
     let address = host_size(device.as_raw()).unwrap_or(0);
-    let header = std::ptr::with_exposed_provenance::<Header>(address);
+    let header = std::ptr::with_exposed_provenance::<NullDeviceHeader>(address);
     // SAFETY: `handle` made it, shared it for ever, and nothing writes it: no loader stands between a program and the
     // null driver, whose entry is this library's own.
     unsafe { &*header }

@@ -11,43 +11,50 @@ use vk::PipelineStageFlags2 as Stages;
 use crate::commands::{BufferLayout, INDIRECT_SIZE, between, elements, index_size};
 use crate::facts::arithmetic::widen;
 use crate::facts::format::{ImageDescription, ImageLayout, level_size};
-use crate::hazards::past::{Access1, Area, Unordered};
-use crate::hazards::{AccessRange, Actor, Of, On, Use};
-use crate::objects::commands::draw::{Counts, Draw};
-use crate::objects::commands::rendering::{Attached, Attachment, AttachmentSlot, Rendering};
-use crate::objects::commands::{Command, Target};
-use crate::objects::state::{Device, DeviceState};
+use crate::hazards::past::{Access1, TexelArea, Unordered};
+use crate::hazards::{AccessRange, Actor, CommandAccess, Of, On};
+use crate::objects::commands::draw::{Draw, DrawCounts};
+use crate::objects::commands::rendering::{
+    AttachmentSlot, AttachmentTarget, BegunRendering, RenderingAttachment,
+};
+use crate::objects::commands::{ImageTarget, RecordedCommand};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 const READ: (Access, bool) = (Access::TRANSFER_READ, false);
 const WRITE: (Access, bool) = (Access::TRANSFER_WRITE, true);
 
 /// The accesses of a command. A command whose resources are gone does neither.
-pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor: Actor) -> Vec<Use> {
+pub(crate) fn of(
+    device: &DeviceObject,
+    state: &DeviceState,
+    command: &RecordedCommand,
+    actor: Actor,
+) -> Vec<CommandAccess> {
     let mut uses = Vec::new();
     match command {
-        Command::CopyBuffer { src, dst, regions } => {
+        RecordedCommand::CopyBuffer { src, dst, regions } => {
             let from = regions.iter().map(|region| (region.src_offset, region.size));
             let to = regions.iter().map(|region| (region.dst_offset, region.size));
             uses.extend(buffer(state, *src, from, Stages::COPY, READ));
             uses.extend(buffer(state, *dst, to, Stages::COPY, WRITE));
         }
-        Command::Fill { dst, offset, size, .. } => {
+        RecordedCommand::Fill { dst, offset, size, .. } => {
             uses.extend(buffer(state, *dst, [(*offset, *size)], Stages::CLEAR, WRITE));
         }
-        Command::Update { dst, offset, data } => {
+        RecordedCommand::Update { dst, offset, data } => {
             uses.extend(buffer(state, *dst, [(*offset, widen(data.len()))], Stages::CLEAR, WRITE));
         }
-        Command::BufferToImage { src, dst, regions } => {
+        RecordedCommand::BufferToImage { src, dst, regions } => {
             let ranges = regions.iter().filter_map(|region| in_buffer(device, state, *dst, region));
             uses.extend(buffer(state, *src, ranges, Stages::COPY, READ));
             uses.extend(regions.iter().filter_map(|region| of_region(state, *dst, region, WRITE)));
         }
-        Command::ImageToBuffer { src, dst, regions } => {
+        RecordedCommand::ImageToBuffer { src, dst, regions } => {
             uses.extend(regions.iter().filter_map(|region| of_region(state, *src, region, READ)));
             let ranges = regions.iter().filter_map(|region| in_buffer(device, state, *src, region));
             uses.extend(buffer(state, *dst, ranges, Stages::COPY, WRITE));
         }
-        Command::CopyImage { src, dst, regions } => {
+        RecordedCommand::CopyImage { src, dst, regions } => {
             for region in regions {
                 let from = (&region.src_subresource, region.src_offset, region.extent);
                 let to = (&region.dst_subresource, region.dst_offset, region.extent);
@@ -55,7 +62,7 @@ pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor:
                 uses.extend(part(state, *dst, to, Stages::COPY, WRITE));
             }
         }
-        Command::Blit { src, dst, regions, .. } => {
+        RecordedCommand::Blit { src, dst, regions, .. } => {
             for region in regions {
                 let (from, to) = (between(region.src_offsets), between(region.dst_offsets));
                 let (from, to) =
@@ -64,7 +71,7 @@ pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor:
                 uses.extend(part(state, *dst, to, Stages::BLIT, WRITE));
             }
         }
-        Command::ResolveImage { src, dst, regions } => {
+        RecordedCommand::ResolveImage { src, dst, regions } => {
             for region in regions {
                 let from = (&region.src_subresource, region.src_offset, region.extent);
                 let to = (&region.dst_subresource, region.dst_offset, region.extent);
@@ -72,27 +79,27 @@ pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor:
                 uses.extend(part(state, *dst, to, Stages::RESOLVE, WRITE));
             }
         }
-        Command::Clear { dst, ranges, .. } => {
+        RecordedCommand::Clear { dst, ranges, .. } => {
             let each = ranges.iter().filter_map(|range| {
                 let access = access(Stages::CLEAR, WRITE, None);
-                Some(Use::new(subresources(state, dst.image, range)?, access))
+                Some(CommandAccess::new(subresources(state, dst.image, range)?, access))
             });
             uses.extend(each);
         }
-        Command::BeginRendering(rendering) => {
+        RecordedCommand::BeginRendering(rendering) => {
             let attached = AttachmentUses { state, rendering, actor };
             uses.extend(rendering.attachments.iter().filter_map(|attachment| attached.loaded(attachment)));
         }
-        Command::EndRendering(rendering) => {
+        RecordedCommand::EndRendering(rendering) => {
             let attached = AttachmentUses { state, rendering, actor };
             uses.extend(rendering.attachments.iter().flat_map(|attachment| attached.stored(attachment)));
         }
-        Command::Draw(draw) => {
+        RecordedCommand::Draw(draw) => {
             uses.extend(of_inputs(state, draw));
             let attached = AttachmentUses { state, rendering: &draw.rendering, actor };
             uses.extend(draw.rendering.attachments.iter().flat_map(|one| attached.drawn(one, draw)));
         }
-        Command::DispatchIndirect { buffer: from, offset } => {
+        RecordedCommand::DispatchIndirect { buffer: from, offset } => {
             let read = (Access::INDIRECT_COMMAND_READ, false);
             uses.extend(buffer(state, *from, [(*offset, INDIRECT_SIZE)], Stages::DRAW_INDIRECT, read));
         }
@@ -108,7 +115,7 @@ pub(crate) fn of_shader(
     from: vk::Buffer,
     range: (u64, u64),
     write: bool,
-) -> Option<Use> {
+) -> Option<CommandAccess> {
     let access = if write {
         Access::SHADER_STORAGE_WRITE
     } else {
@@ -125,22 +132,22 @@ pub(crate) fn of_texels(
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
     (sampled, write): (bool, bool),
-) -> Option<Use> {
+) -> Option<CommandAccess> {
     let kind = match (sampled, write) {
         (true, _) => Access::SHADER_SAMPLED_READ,
         (false, false) => Access::SHADER_STORAGE_READ,
         (false, true) => Access::SHADER_STORAGE_WRITE,
     };
     let place = subresources(state, image, range)?;
-    Some(Use::new(place, access(stage_of(shader), (kind, write), None)))
+    Some(CommandAccess::new(place, access(stage_of(shader), (kind, write), None)))
 }
 
 /// The reads of a draw besides its descriptors: commands, indices and vertices.
-fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<Use> {
+fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<CommandAccess> {
     let mut uses = Vec::new();
     let given = match draw.counts {
-        Counts::Given(span) => Some(span),
-        Counts::At { buffer: from, offset, count, stride } => {
+        DrawCounts::Given(span) => Some(span),
+        DrawCounts::At { buffer: from, offset, count, stride } => {
             let read = (Access::INDIRECT_COMMAND_READ, false);
             let each =
                 (0..u64::from(count)).map(|at| (offset + at * u64::from(stride), draw.indirect_size()));
@@ -171,13 +178,13 @@ fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<Use> {
 /// The accesses of rendering to its attachments.
 struct AttachmentUses<'a> {
     state: &'a DeviceState,
-    rendering: &'a Arc<Rendering>,
+    rendering: &'a Arc<BegunRendering>,
     actor: Actor,
 }
 
 impl AttachmentUses<'_> {
     /// When rendering begins.
-    fn loaded(&self, attachment: &Attachment) -> Option<Use> {
+    fn loaded(&self, attachment: &RenderingAttachment) -> Option<CommandAccess> {
         let (read, write, early, _) = kinds(attachment.slot);
         match attachment.load {
             vk::AttachmentLoadOp::LOAD => self.of(&attachment.to, early, (read, false)),
@@ -186,7 +193,7 @@ impl AttachmentUses<'_> {
         }
     }
 
-    fn drawn(&self, attachment: &Attachment, draw: &Draw) -> Vec<Use> {
+    fn drawn(&self, attachment: &RenderingAttachment, draw: &Draw) -> Vec<CommandAccess> {
         let (read, write, early, late) = kinds(attachment.slot);
         let Some(drawing) = draw.drawing() else { return Vec::new() };
         let touch = match attachment.slot {
@@ -199,7 +206,7 @@ impl AttachmentUses<'_> {
     }
 
     /// When rendering ends.
-    fn stored(&self, attachment: &Attachment) -> Vec<Use> {
+    fn stored(&self, attachment: &RenderingAttachment) -> Vec<CommandAccess> {
         let (_, write, _, late) = kinds(attachment.slot);
         let mut uses = Vec::new();
         if attachment.store != vk::AttachmentStoreOp::NONE {
@@ -214,7 +221,7 @@ impl AttachmentUses<'_> {
         uses
     }
 
-    fn of(&self, attached: &Attached, stages: Stages, kind: (Access, bool)) -> Option<Use> {
+    fn of(&self, attached: &AttachmentTarget, stages: Stages, kind: (Access, bool)) -> Option<CommandAccess> {
         let (offset, extent) = self.rendering.place();
         let mut usage = part(self.state, attached.target, (&attached.layers, offset, extent), stages, kind)?;
         let address = Arc::as_ptr(self.rendering).addr();
@@ -259,7 +266,7 @@ pub(crate) fn place(state: &DeviceState, on: &On) -> Option<AccessRange> {
     }
 }
 
-fn access(stages: Stages, (access, write): (Access, bool), area: Option<Area>) -> Access1 {
+fn access(stages: Stages, (access, write): (Access, bool), area: Option<TexelArea>) -> Access1 {
     Access1 { stages, access, write, area, unordered: None }
 }
 
@@ -269,8 +276,8 @@ fn buffer(
     ranges: impl IntoIterator<Item = (u64, u64)>,
     stages: Stages,
     kind: (Access, bool),
-) -> Option<Use> {
-    Some(Use::new(bytes(state, buffer, ranges)?, access(stages, kind, None)))
+) -> Option<CommandAccess> {
+    Some(CommandAccess::new(bytes(state, buffer, ranges)?, access(stages, kind, None)))
 }
 
 /// Ranges of a buffer, each with its offset and size.
@@ -334,10 +341,10 @@ fn slots(description: &ImageDescription, aspects: vk::ImageAspectFlags) -> Vec<u
 
 fn of_region(
     state: &DeviceState,
-    target: Target,
+    target: ImageTarget,
     region: &vk::BufferImageCopy,
     kind: (Access, bool),
-) -> Option<Use> {
+) -> Option<CommandAccess> {
     let part_of = (&region.image_subresource, region.image_offset, region.image_extent);
     part(state, target, part_of, Stages::COPY, kind)
 }
@@ -345,11 +352,11 @@ fn of_region(
 /// A part of a level of an image.
 fn part(
     state: &DeviceState,
-    target: Target,
+    target: ImageTarget,
     (layers, offset, extent): (&vk::ImageSubresourceLayers, vk::Offset3D, vk::Extent3D),
     stages: Stages,
     kind: (Access, bool),
-) -> Option<Use> {
+) -> Option<CommandAccess> {
     let range = vk::ImageSubresourceRange {
         aspect_mask: layers.aspect_mask,
         base_mip_level: layers.mip_level,
@@ -364,16 +371,16 @@ fn part(
     let level = |size: u32| i64::from(level_size(size, layers.mip_level));
     let end = [level(whole.width), level(whole.height), level(whole.depth)];
     let all = from == [0; 3] && (0..3).all(|axis| to[axis] >= end[axis]);
-    let area = if all { None } else { Some(Area { from, to }) };
+    let area = if all { None } else { Some(TexelArea { from, to }) };
     let place = subresources(state, target.image, &range)?;
-    Some(Use::new(place, access(stages, kind, area)))
+    Some(CommandAccess::new(place, access(stages, kind, area)))
 }
 
 /// The bytes that a copy to or from an image touches in the buffer: offset and size. Gaps between its rows count.
 fn in_buffer(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    target: Target,
+    target: ImageTarget,
     region: &vk::BufferImageCopy,
 ) -> Option<(u64, u64)> {
     let description = &state.images.get(&target.image)?.description;

@@ -6,34 +6,39 @@ pub(crate) mod report;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::hazards::{AccessRange, Actor, Bar, Finding, Scope, Use};
-use crate::objects::commands::Command;
-use crate::objects::state::{Device, DeviceState};
+use crate::hazards::{AccessRange, Actor, CommandAccess, CommandBarrier, DependencyScope, Finding};
+use crate::objects::commands::RecordedCommand;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// Barriers, each with what it is about.
-pub(crate) fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<AccessRange>)> {
+pub(crate) fn placed(
+    state: &DeviceState,
+    bars: &[CommandBarrier],
+) -> Vec<(CommandBarrier, Option<AccessRange>)> {
     bars.iter().map(|bar| (bar.clone(), accesses::place(state, &bar.on))).collect()
 }
 
 /// Judges one command that a queue runs now, and reports what it finds.
-pub(crate) fn judge(device: &Device, command: &Command, actor: Actor) {
+pub(crate) fn judge(device: &DeviceObject, command: &RecordedCommand, actor: Actor) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };
-    if matches!(command, Command::Barrier(_)) {
+    if matches!(command, RecordedCommand::Barrier(_)) {
         judge.owners.retain(|handle| {
             state.buffers.contains_key(&vk::Buffer::from_raw(handle))
                 || state.images.contains_key(&vk::Image::from_raw(handle))
         });
     }
     let found = match command {
-        Command::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
-        Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
-        Command::SetEvent { event, stages } => {
-            let first = Scope::first(*stages, vk::AccessFlags2::NONE);
+        RecordedCommand::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
+        RecordedCommand::WaitEvents { events, bars } => {
+            judge.barrier(actor, &placed(&state, bars), Some(events))
+        }
+        RecordedCommand::SetEvent { event, stages } => {
+            let first = DependencyScope::first(*stages, vk::AccessFlags2::NONE);
             judge.each(|past| past.mark(actor.timeline, *event, first.order));
             Vec::new()
         }
-        Command::ResetEvent { event } => {
+        RecordedCommand::ResetEvent { event } => {
             judge.each(|past| past.unmark(*event));
             Vec::new()
         }
@@ -45,7 +50,7 @@ pub(crate) fn judge(device: &Device, command: &Command, actor: Actor) {
 
 /// Judges what a shader reads or writes: bytes of a buffer.
 pub(crate) fn judge_shader(
-    device: &Device,
+    device: &DeviceObject,
     (actor, stage): (Actor, vk::ShaderStageFlags),
     buffer: vk::Buffer,
     range: (u64, u64),
@@ -56,7 +61,7 @@ pub(crate) fn judge_shader(
 
 /// Judges what a shader reads or writes: a subresource of an image, whole, as nobody knows which texels another reads.
 pub(crate) fn judge_texels(
-    device: &Device,
+    device: &DeviceObject,
     (actor, stage): (Actor, vk::ShaderStageFlags),
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
@@ -66,7 +71,11 @@ pub(crate) fn judge_texels(
 }
 
 /// Of a dispatch or a draw only the first of several hazards with the same call is reported.
-pub(crate) fn judge_use(device: &Device, actor: Actor, of: impl FnOnce(&DeviceState) -> Option<Use>) {
+pub(crate) fn judge_use(
+    device: &DeviceObject,
+    actor: Actor,
+    of: impl FnOnce(&DeviceState) -> Option<CommandAccess>,
+) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };
     let uses: Vec<_> = of(&state).into_iter().collect();

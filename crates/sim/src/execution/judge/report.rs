@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::hazards::owners::{Act, Misowned, Owner};
+use crate::hazards::owners::{Act, FamilyOwnership, Misowned};
 use crate::hazards::past::{Access1, Missing};
 use crate::hazards::{AccessRange, Actor, Finding, Half, Hazard, Of, Site, rule};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
-pub(crate) fn report(device: &Device, state: &DeviceState, actor: Actor, finding: &Finding) {
+pub(crate) fn report(device: &DeviceObject, state: &DeviceState, actor: Actor, finding: &Finding) {
     let text = match finding {
         Finding::Hazard(hazard) => text(state, actor, hazard),
         Finding::Owner(misowned) => owner_text(state, actor, misowned),
@@ -24,9 +24,9 @@ fn owner_text(state: &DeviceState, actor: Actor, misowned: &Misowned) -> String 
         Act::Use | Act::Overwrite | Act::Discard => "uses",
     };
     let why = match owner {
-        Owner::Nobody => "nobody has released it".to_owned(),
-        Owner::Family(owner) => format!("family {owner} owns it and has not released it"),
-        Owner::Released(to) => {
+        FamilyOwnership::Nobody => "nobody has released it".to_owned(),
+        FamilyOwnership::Family(owner) => format!("family {owner} owns it and has not released it"),
+        FamilyOwnership::Released(to) => {
             format!(
                 "family {} has released it to family {}, with the layouts {:?}",
                 to.from, to.to, to.layouts

@@ -5,14 +5,14 @@ use ash::vk;
 use crate::execution::judge;
 use crate::facts::arithmetic::{host_size, widen};
 use crate::hazards::Actor;
-use crate::objects::state::{Bytes, Device};
+use crate::objects::state::{DeviceObject, StoreRange};
 
 /// The bytes behind a [`KernelBuffer`].
 #[derive(Debug, Clone)]
 pub(crate) enum BufferBytes {
     /// In device memory.
     Bytes {
-        bytes: Bytes,
+        bytes: StoreRange,
         len: u64,
         writable: bool,
         /// The buffer, and where in it they begin, if a descriptor says so.
@@ -40,7 +40,7 @@ pub(crate) enum BufferBytes {
 /// gpu.set_kernel("count", |kernel: &mut Kernel<'_>| increment(&kernel.buffer(0, 0, 0)));
 /// ```
 pub struct KernelBuffer<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) device: &'a DeviceObject,
     pub(crate) entry_point: &'a str,
     /// Its name in messages.
     pub(crate) name: String,

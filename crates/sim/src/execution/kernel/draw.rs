@@ -8,11 +8,11 @@ use super::buffer::BufferBytes;
 use super::image::Texels;
 use super::{KernelBuffer, KernelImage};
 use crate::commands::index_size;
-use crate::objects::commands::Layouts;
-use crate::objects::commands::draw::Span;
+use crate::objects::commands::ImageLayouts;
+use crate::objects::commands::draw::DrawSpan;
 use crate::objects::commands::rendering::AttachmentSlot;
 use crate::objects::kernels::Drawn;
-use crate::objects::state::Device;
+use crate::objects::state::DeviceObject;
 
 /// A draw: vertices, indices, instances and attachments. The result of
 /// [`Kernel::draw`](crate::objects::kernels::Kernel::draw).
@@ -37,10 +37,10 @@ use crate::objects::state::Device;
 /// });
 /// ```
 pub struct KernelDraw<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) device: &'a DeviceObject,
     pub(crate) entry_point: &'a str,
     pub(crate) drawn: Drawn<'a>,
-    pub(crate) layouts: Layouts,
+    pub(crate) layouts: ImageLayouts,
 }
 
 impl std::fmt::Debug for KernelDraw<'_> {
@@ -52,13 +52,13 @@ impl std::fmt::Debug for KernelDraw<'_> {
 impl<'a> KernelDraw<'a> {
     /// The numbers of the vertices; of a draw with indices, where those are in the index buffer, counted in indices.
     pub fn vertices(&self) -> Range<u32> {
-        let Span { first, count, .. } = self.drawn.span;
+        let DrawSpan { first, count, .. } = self.drawn.span;
         first..first.saturating_add(count)
     }
 
     /// The numbers of the instances.
     pub fn instances(&self) -> Range<u32> {
-        let Span { first_instance, instances, .. } = self.drawn.span;
+        let DrawSpan { first_instance, instances, .. } = self.drawn.span;
         first_instance..first_instance.saturating_add(instances)
     }
 

@@ -8,17 +8,17 @@ use super::buffer::BufferBytes;
 use super::image::Texels;
 use crate::facts::arithmetic::{index, widen};
 use crate::facts::broken::{Broken, refuse_if};
-use crate::objects::commands::bindings::Bound;
-use crate::objects::descriptors::Binding;
-use crate::objects::descriptors::contents::Descriptor;
+use crate::objects::commands::bindings::SetOrPush;
+use crate::objects::descriptors::LayoutBinding;
+use crate::objects::descriptors::contents::SimulatedDescriptor;
 use crate::objects::heaps::SamplerState;
 use crate::objects::kernels::Kernel;
-use crate::objects::state::{Device, DeviceState};
-use crate::pipelines::descriptor_heap::{Asked, HeapView, Seen};
+use crate::objects::state::{DeviceObject, DeviceState};
+use crate::pipelines::descriptor_heap::{HeapDescriptor, HeapView, ShaderDescriptorKind};
 use crate::pipelines::{descriptor_buffer, descriptor_heap};
 
 /// The resource of a descriptor.
-pub(crate) enum Found {
+pub(crate) enum DescriptorResource {
     Buffer(BufferBytes),
     /// A handle that the type lacks is NULL.
     Image {
@@ -34,8 +34,8 @@ pub(crate) enum Found {
 /// Looks up a heap, by offset or by the pipeline's mappings.
 pub(crate) fn in_heap(
     kernel: &Kernel<'_>,
-    look: impl FnOnce(&HeapView<'_>) -> Result<Seen, Broken>,
-) -> Result<Found, Broken> {
+    look: impl FnOnce(&HeapView<'_>) -> Result<HeapDescriptor, Broken>,
+) -> Result<DescriptorResource, Broken> {
     let Some(limits) = crate::memory::usage::heap_limits(kernel.device) else {
         let text = "the device has no heaps, or has not enabled them".to_owned();
         return Err(("VUID-vkCmdDispatch-None-11308", text));
@@ -45,20 +45,24 @@ pub(crate) fn in_heap(
     let push = |offset, size| bindings.push_data(offset, size);
     let view = HeapView { device: kernel.device, state: &state, limits, heaps: bindings.heaps, push: &push };
     match look(&view)? {
-        Seen::Buffer { kind, buffer, offset, range } => {
-            of_buffer(&state, kind, buffer, offset, range).map(Found::Buffer)
+        HeapDescriptor::Buffer { kind, buffer, offset, range } => {
+            of_buffer(&state, kind, buffer, offset, range).map(DescriptorResource::Buffer)
         }
-        Seen::Bytes { bytes, len, writable } => {
-            Ok(Found::Buffer(BufferBytes::Bytes { bytes, len, writable, of: None }))
+        HeapDescriptor::Bytes { bytes, len, writable } => {
+            Ok(DescriptorResource::Buffer(BufferBytes::Bytes { bytes, len, writable, of: None }))
         }
-        Seen::Data(bytes) => Ok(Found::Buffer(BufferBytes::Inline(bytes))),
-        Seen::Image(image) => Ok(Found::HeapImage(image.image)),
-        Seen::Sampler(sampler) => Ok(Found::HeapSampler(sampler)),
+        HeapDescriptor::Data(bytes) => Ok(DescriptorResource::Buffer(BufferBytes::Inline(bytes))),
+        HeapDescriptor::Image(image) => Ok(DescriptorResource::HeapImage(image.image)),
+        HeapDescriptor::Sampler(sampler) => Ok(DescriptorResource::HeapSampler(sampler)),
     }
 }
 
 /// Looks up a set's number, a binding and an element.
-pub(crate) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Result<Found, Broken> {
+pub(crate) fn find(
+    kernel: &Kernel<'_>,
+    at: (u32, u32, u32),
+    asked: ShaderDescriptorKind,
+) -> Result<DescriptorResource, Broken> {
     let (number, binding, element) = at;
     let (program, bindings, point) = (kernel.program, kernel.bindings, kernel.program.point());
     if let Some(mappings) = &kernel.shader.heap {
@@ -79,23 +83,23 @@ pub(crate) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
             let rule = kernel.rule("VUID-vkCmdDispatch-None-08600", "VUID-vkCmdDraw-None-08600");
             return Err((rule, text));
         }
-        Some(Bound::Set { .. }) if program.descriptor_buffer => {
+        Some(SetOrPush::Set { .. }) if program.descriptor_buffer => {
             let text = "a set is bound, and the pipeline was created with DESCRIPTOR_BUFFER".to_owned();
             let rule = kernel.rule("VUID-vkCmdDispatch-None-08115", "VUID-vkCmdDraw-None-08115");
             return Err((rule, text));
         }
-        Some(Bound::At(_)) if !program.descriptor_buffer => {
+        Some(SetOrPush::At(_)) if !program.descriptor_buffer => {
             let text = "it is in a descriptor buffer, and the pipeline was created without DESCRIPTOR_BUFFER";
             let rule = kernel.rule("VUID-vkCmdDispatch-None-08117", "VUID-vkCmdDraw-None-08117");
             return Err((rule, text.to_owned()));
         }
-        Some(&Bound::At(address)) => {
+        Some(&SetOrPush::At(address)) => {
             let limits = crate::memory::usage::buffer_limits(kernel.device);
             let at = (binding, shape, element);
             if shape.kind == Type::INLINE_UNIFORM_BLOCK {
                 let mut parts = descriptor_buffer::parts(&limits, &state, address, layout, at)?;
                 let (bytes, size) = parts.pop().ok_or_else(unwritten)?;
-                return Ok(Found::Buffer(BufferBytes::Bytes {
+                return Ok(DescriptorResource::Buffer(BufferBytes::Bytes {
                     bytes,
                     len: widen(size),
                     writable: false,
@@ -104,34 +108,34 @@ pub(crate) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
             }
             (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
-        Some(Bound::Set { .. } | Bound::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
+        Some(SetOrPush::Set { .. } | SetOrPush::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
             let written = bindings.inline(&state.descriptors, point, &program.layout, (number, binding));
             let mut bytes = written.ok_or_else(unwritten)?.to_vec();
             bytes.resize(index(shape.count), 0);
-            return Ok(Found::Buffer(BufferBytes::Inline(bytes)));
+            return Ok(DescriptorResource::Buffer(BufferBytes::Inline(bytes)));
         }
-        Some(Bound::Set { .. } | Bound::Pushed(_)) => {
+        Some(SetOrPush::Set { .. } | SetOrPush::Pushed(_)) => {
             bindings.descriptor(&state.descriptors, point, &program.layout, at).ok_or_else(unwritten)?
         }
     };
     let (descriptor, dynamic) = found;
     check_type(shape, descriptor.kind())?;
     match descriptor {
-        Descriptor::Buffer { kind, buffer, offset, range } => {
+        SimulatedDescriptor::Buffer { kind, buffer, offset, range } => {
             let start = offset.saturating_add(dynamic);
-            of_buffer(&state, kind, buffer, start, range).map(Found::Buffer)
+            of_buffer(&state, kind, buffer, start, range).map(DescriptorResource::Buffer)
         }
-        Descriptor::Texels { kind, view } => {
+        SimulatedDescriptor::Texels { kind, view } => {
             let Some(found) = state.buffer_views.get(&view) else {
                 let text = format!("{} {}", state.name(view), kernel.device.hub.fate(view));
                 return Err(("SUBLET-descriptor-destroyed", text));
             };
-            of_buffer(&state, kind, found.buffer, found.start, found.size).map(Found::Buffer)
+            of_buffer(&state, kind, found.buffer, found.start, found.size).map(DescriptorResource::Buffer)
         }
-        Descriptor::Image { kind, view, sampler, layout } => {
+        SimulatedDescriptor::Image { kind, view, sampler, layout } => {
             image(kernel.device, &state, view, sampler)?;
             let texels = Texels::new(&state, kind, view, layout);
-            Ok(Found::Image { view, sampler, texels })
+            Ok(DescriptorResource::Image { view, sampler, texels })
         }
     }
 }
@@ -141,7 +145,7 @@ fn unwritten() -> Broken {
 }
 
 /// Checks whether a binding may have a descriptor of this type.
-fn check_type(shape: &Binding, kind: Type) -> Result<(), Broken> {
+fn check_type(shape: &LayoutBinding, kind: Type) -> Result<(), Broken> {
     if shape.kind == kind || shape.mutable.contains(&kind) {
         return Ok(());
     }
@@ -176,7 +180,7 @@ fn of_buffer(
 
 /// Checks whether what a descriptor of an image or a sampler names is there.
 fn image(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     view: vk::ImageView,
     sampler: vk::Sampler,

@@ -8,9 +8,9 @@ use crate::execution::execute::Pixels;
 use crate::execution::judge;
 use crate::execution::resample::Surface;
 use crate::hazards::Actor;
-use crate::objects::commands::Layouts;
-use crate::objects::commands::rendering::Attached;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::commands::ImageLayouts;
+use crate::objects::commands::rendering::AttachmentTarget;
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The part of an image that a view shows.
 #[derive(Clone)]
@@ -47,7 +47,11 @@ impl Texels {
     }
 
     /// An attachment, with all its layers. `None` if it is gone.
-    pub(crate) fn attached(state: &DeviceState, attached: &Attached, layer_count: u32) -> Option<Self> {
+    pub(crate) fn attached(
+        state: &DeviceState,
+        attached: &AttachmentTarget,
+        layer_count: u32,
+    ) -> Option<Self> {
         let layers = attached.layers;
         let range = vk::ImageSubresourceRange {
             aspect_mask: layers.aspect_mask,
@@ -96,14 +100,14 @@ impl Texels {
 /// });
 /// ```
 pub struct KernelImage<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) device: &'a DeviceObject,
     pub(crate) entry_point: &'a str,
     /// Its name in messages.
     pub(crate) name: String,
     /// `None` if the reason has been reported.
     pub(crate) source: Option<Texels>,
     /// As they were when the dispatch began.
-    pub(crate) layouts: Layouts,
+    pub(crate) layouts: ImageLayouts,
     /// The call and the stage that its accesses belong to, if hazards are looked for.
     pub(crate) actor: Option<(Actor, vk::ShaderStageFlags)>,
 }

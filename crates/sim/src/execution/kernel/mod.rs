@@ -21,9 +21,9 @@ use crate::facts::arithmetic::narrow;
 use crate::facts::broken::Broken;
 use crate::objects::kernels::Kernel;
 use crate::pipelines::descriptor_heap;
-use crate::pipelines::descriptor_heap::Asked;
+use crate::pipelines::descriptor_heap::ShaderDescriptorKind;
 use buffer::BufferBytes;
-use find::Found;
+use find::DescriptorResource;
 
 pub use buffer::KernelBuffer;
 pub use draw::KernelDraw;
@@ -106,13 +106,13 @@ impl<'a> Kernel<'a> {
     /// or where the mappings of a pipeline with heaps say. A mapping may also lead to data without a descriptor.
     pub fn buffer(&self, set: u32, binding: u32, element: u32) -> KernelBuffer<'a> {
         let name = place(set, binding, element);
-        let found = find::find(self, (set, binding, element), Asked::Buffer);
+        let found = find::find(self, (set, binding, element), ShaderDescriptorKind::Buffer);
         self.buffer_of(name, found)
     }
 
-    fn buffer_of(&self, name: String, found: Result<Found, Broken>) -> KernelBuffer<'a> {
+    fn buffer_of(&self, name: String, found: Result<DescriptorResource, Broken>) -> KernelBuffer<'a> {
         let source = match found {
-            Ok(Found::Buffer(source)) => source,
+            Ok(DescriptorResource::Buffer(source)) => source,
             Ok(_) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no buffer"));
                 BufferBytes::Nothing
@@ -147,7 +147,7 @@ impl<'a> Kernel<'a> {
     /// The image that the mappings of a pipeline with heaps give a binding. Heaps have no views: this is
     /// [`image`](Self::image) for them. NULL if the descriptor is reported.
     pub fn mapped_image(&self, set: u32, binding: u32, element: u32) -> vk::Image {
-        let found = find::find(self, (set, binding, element), Asked::Image);
+        let found = find::find(self, (set, binding, element), ShaderDescriptorKind::Image);
         self.heap_image_of(&place(set, binding, element), found)
     }
 
@@ -159,13 +159,13 @@ impl<'a> Kernel<'a> {
         binding: u32,
         element: u32,
     ) -> Option<vk::SamplerCreateInfo<'static>> {
-        let found = find::find(self, (set, binding, element), Asked::Sampler);
+        let found = find::find(self, (set, binding, element), ShaderDescriptorKind::Sampler);
         self.heap_sampler_of(&place(set, binding, element), found)
     }
 
-    fn heap_image_of(&self, name: &str, found: Result<Found, Broken>) -> vk::Image {
+    fn heap_image_of(&self, name: &str, found: Result<DescriptorResource, Broken>) -> vk::Image {
         match found {
-            Ok(Found::HeapImage(image)) => return image,
+            Ok(DescriptorResource::HeapImage(image)) => return image,
             Ok(_) => self.report("SUBLET-descriptor-type", &format!("{name} has no image of a heap")),
             Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
         }
@@ -175,10 +175,10 @@ impl<'a> Kernel<'a> {
     fn heap_sampler_of(
         &self,
         name: &str,
-        found: Result<Found, Broken>,
+        found: Result<DescriptorResource, Broken>,
     ) -> Option<vk::SamplerCreateInfo<'static>> {
         match found {
-            Ok(Found::HeapSampler(sampler)) => return Some(sampler.info()),
+            Ok(DescriptorResource::HeapSampler(sampler)) => return Some(sampler.info()),
             Ok(_) => self.report("SUBLET-descriptor-type", &format!("{name} has no sampler of a heap")),
             Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
         }
@@ -199,19 +199,20 @@ impl<'a> Kernel<'a> {
     fn image_and_sampler(&self, at: (u32, u32, u32), asked: &str) -> (vk::ImageView, vk::Sampler) {
         use vk::Handle as _;
         let name = place(at.0, at.1, at.2);
-        let wanted = if asked == "image" { Asked::Image } else { Asked::Sampler };
+        let wanted =
+            if asked == "image" { ShaderDescriptorKind::Image } else { ShaderDescriptorKind::Sampler };
         match find::find(self, at, wanted) {
-            Ok(Found::Image { view, sampler, .. }) => {
+            Ok(DescriptorResource::Image { view, sampler, .. }) => {
                 let there = if asked == "image" { !view.is_null() } else { !sampler.is_null() };
                 if there {
                     return (view, sampler);
                 }
                 self.report("SUBLET-descriptor-type", &format!("{name} has no {asked}"));
             }
-            Ok(Found::Buffer(_)) => {
+            Ok(DescriptorResource::Buffer(_)) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no {asked}, but a buffer"));
             }
-            Ok(Found::HeapImage(_) | Found::HeapSampler(_)) => {
+            Ok(DescriptorResource::HeapImage(_) | DescriptorResource::HeapSampler(_)) => {
                 let text = format!("{name} is of a heap, where there are no handles: Kernel::mapped_{asked}");
                 self.report("SUBLET-descriptor-type", &text);
             }
@@ -223,8 +224,8 @@ impl<'a> Kernel<'a> {
     /// The texels of the image of a descriptor, as [`image`](Self::image) finds it.
     pub fn texels(&self, set: u32, binding: u32, element: u32) -> KernelImage<'a> {
         let name = place(set, binding, element);
-        let source = match find::find(self, (set, binding, element), Asked::Image) {
-            Ok(Found::Image { texels: Some(texels), .. }) => Some(texels),
+        let source = match find::find(self, (set, binding, element), ShaderDescriptorKind::Image) {
+            Ok(DescriptorResource::Image { texels: Some(texels), .. }) => Some(texels),
             Ok(_) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no image with a view"));
                 None

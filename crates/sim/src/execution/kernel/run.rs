@@ -10,23 +10,23 @@ use crate::commands::check_groups;
 use crate::execution::execute;
 use crate::execution::execute::Work;
 use crate::hazards::Actor;
-use crate::objects::commands::Layouts;
+use crate::objects::commands::ImageLayouts;
 use crate::objects::commands::bindings::Bindings;
-use crate::objects::commands::draw::{Counts, Draw, Span};
+use crate::objects::commands::draw::{Draw, DrawCounts, DrawSpan};
 use crate::objects::kernels::{Closure, Drawn, Kernel};
-use crate::objects::pipelines::{Program, Shader};
-use crate::objects::state::{Bytes, Device, DeviceState};
+use crate::objects::pipelines::{PipelineProgram, Shader};
+use crate::objects::state::{DeviceObject, DeviceState, StoreRange};
 
 /// How many workgroups a dispatch starts.
 pub(crate) enum Groups {
     Given([u32; 3]),
     /// The counts in a buffer when the dispatch runs: a `VkDispatchIndirectCommand` at an offset.
-    At(Bytes, u64),
+    At(StoreRange, u64),
 }
 
 /// The work of a dispatch, with what is bound now. If there is nothing to run, it reports that and answers `None`.
 pub(crate) fn start(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     bindings: &Bindings,
     groups: Groups,
@@ -35,7 +35,7 @@ pub(crate) fn start(
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
     let closures = closures(device, &program)?;
     let (bindings, layouts) = (bindings.clone(), Arc::clone(&state.commands.layouts));
-    Some(Box::new(move |device: &Device| {
+    Some(Box::new(move |device: &DeviceObject| {
         let groups = match &groups {
             Groups::Given(groups) => Some(*groups),
             Groups::At(bytes, offset) => indirect(device, bytes, *offset),
@@ -50,7 +50,7 @@ pub(crate) fn start(
 
 /// The work of a draw, with what is bound now. If there is nothing to run, it reports that and answers `None`.
 pub(crate) fn draw(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     bindings: &Bindings,
     draw: &Arc<Draw>,
@@ -59,16 +59,16 @@ pub(crate) fn draw(
     let closures = closures(device, &draw.program)?;
     // The bytes and the offset of each command.
     let mut places = Vec::new();
-    if let Counts::At { buffer: from, offset, count, stride } = draw.counts {
+    if let DrawCounts::At { buffer: from, offset, count, stride } = draw.counts {
         let bytes = execute::buffer(device, state, from)?;
         let at = |position| offset + u64::from(position) * u64::from(stride);
         places.extend((0..count).map(|position| (bytes.clone(), at(position))));
     }
     let (bindings, layouts, draw) = (bindings.clone(), Arc::clone(&state.commands.layouts), Arc::clone(draw));
-    Some(Box::new(move |device: &Device| {
+    Some(Box::new(move |device: &DeviceObject| {
         let spans = match draw.counts {
-            Counts::Given(span) => Some(vec![span]),
-            Counts::At { .. } => places.iter().map(|place| span(place, draw.indices.is_some())).collect(),
+            DrawCounts::Given(span) => Some(vec![span]),
+            DrawCounts::At { .. } => places.iter().map(|place| span(place, draw.indices.is_some())).collect(),
         };
         let Some(spans) = spans else { return false };
         for span in spans.into_iter().filter(|span| span.count > 0 && span.instances > 0) {
@@ -80,14 +80,14 @@ pub(crate) fn draw(
 }
 
 /// The numbers of a draw in a buffer; `None` if they cannot be read.
-fn span((bytes, offset): &(Bytes, u64), indexed: bool) -> Option<Span> {
+fn span((bytes, offset): &(StoreRange, u64), indexed: bool) -> Option<DrawSpan> {
     let mut words = [0; 5];
     read_words(bytes, *offset, words.iter_mut().take(if indexed { 5 } else { 4 }))?;
-    Some(Span::from_words(words, indexed))
+    Some(DrawSpan::from_words(words, indexed))
 }
 
 /// The closures of a program's shaders. A missing closure is reported.
-fn closures(device: &Device, program: &Program) -> Option<Vec<Arc<Closure>>> {
+fn closures(device: &DeviceObject, program: &PipelineProgram) -> Option<Vec<Arc<Closure>>> {
     let known = |shader: &Shader| {
         let name = &shader.entry_point;
         let found = device.hub.kernels.get(name);
@@ -102,10 +102,10 @@ fn closures(device: &Device, program: &Program) -> Option<Vec<Arc<Closure>>> {
 
 /// Calls the closures of a program, in the order of its stages.
 fn run(
-    device: &Device,
-    (program, closures): (&Program, &[Arc<Closure>]),
+    device: &DeviceObject,
+    (program, closures): (&PipelineProgram, &[Arc<Closure>]),
     bindings: &Bindings,
-    layouts: &Layouts,
+    layouts: &ImageLayouts,
     groups: [u32; 3],
     drawn: Option<Drawn<'_>>,
     actor: Option<Actor>,
@@ -122,7 +122,7 @@ fn run(
 }
 
 /// Reads the words of an indirect command.
-fn read_words<'a>(bytes: &Bytes, offset: u64, words: impl Iterator<Item = &'a mut u32>) -> Option<()> {
+fn read_words<'a>(bytes: &StoreRange, offset: u64, words: impl Iterator<Item = &'a mut u32>) -> Option<()> {
     for (position, word) in (0_u64..).zip(words) {
         let mut read = [0; 4];
         if !bytes.store.read(bytes.offset + offset + position * 4, &mut read) {
@@ -134,7 +134,7 @@ fn read_words<'a>(bytes: &Bytes, offset: u64, words: impl Iterator<Item = &'a mu
 }
 
 /// The numbers of a `VkDispatchIndirectCommand`; none are started if it has too many. `None` if it cannot be read.
-fn indirect(device: &Device, bytes: &Bytes, offset: u64) -> Option<[u32; 3]> {
+fn indirect(device: &DeviceObject, bytes: &StoreRange, offset: u64) -> Option<[u32; 3]> {
     let mut groups = [0; 3];
     read_words(bytes, offset, groups.iter_mut())?;
     let rules = [

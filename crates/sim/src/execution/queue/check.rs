@@ -7,12 +7,12 @@ use ash::vk::Handle as _;
 
 use super::SubmitBatch;
 use crate::facts::broken::{Broken, refuse_if};
-use crate::objects::commands::Phase;
-use crate::objects::state::{Device, DeviceState};
-use crate::objects::sync::Kind;
+use crate::objects::commands::CommandBufferState;
+use crate::objects::state::{DeviceObject, DeviceState};
+use crate::objects::sync::SemaphoreKind;
 
 /// The rules of a submission. Each form of the call has identifiers of its own.
-pub(crate) struct Rules {
+pub(crate) struct SubmissionRules {
     fence_unsignaled: &'static str,
     fence_pending: &'static str,
     fence: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Rules {
     signal_value: &'static str,
 }
 
-pub(crate) const FIRST: Rules = Rules {
+pub(crate) const FIRST: SubmissionRules = SubmissionRules {
     fence_unsignaled: "VUID-vkQueueSubmit-fence-00063",
     fence_pending: "VUID-vkQueueSubmit-fence-00064",
     fence: "VUID-vkQueueSubmit-fence-parameter",
@@ -44,7 +44,7 @@ pub(crate) const FIRST: Rules = Rules {
     signal_value: "VUID-VkSubmitInfo-pSignalSemaphores-03242",
 };
 
-pub(crate) const SECOND: Rules = Rules {
+pub(crate) const SECOND: SubmissionRules = SubmissionRules {
     fence_unsignaled: "VUID-vkQueueSubmit2-fence-04894",
     fence_pending: "VUID-vkQueueSubmit2-fence-04895",
     fence: "VUID-vkQueueSubmit2-fence-parameter",
@@ -62,12 +62,12 @@ pub(crate) const SECOND: Rules = Rules {
 
 /// Checks whether batches and fence keep the rules. It checks everything before anything is changed.
 pub(crate) fn check(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     timeline: usize,
     batches: &[SubmitBatch],
     fence: vk::Fence,
-    rules: &Rules,
+    rules: &SubmissionRules,
 ) -> Result<(), Broken> {
     if !fence.is_null() {
         let name = state.name(fence);
@@ -91,10 +91,10 @@ pub(crate) fn check(
     for batch in batches {
         for &(semaphore, ..) in &batch.waits {
             let kind = semaphore_kind(device, state, &kinds, semaphore, rules.wait_semaphore)?;
-            refuse_if!(kind == (Kind::Binary { signaled: false }) => rules.wait_unsignaled,
+            refuse_if!(kind == (SemaphoreKind::Binary { signaled: false }) => rules.wait_unsignaled,
                 "{} is waited for, and nothing submitted signals it", state.name(semaphore));
-            if let Kind::Binary { .. } = kind {
-                kinds.insert(semaphore, Kind::Binary { signaled: false });
+            if let SemaphoreKind::Binary { .. } = kind {
+                kinds.insert(semaphore, SemaphoreKind::Binary { signaled: false });
             }
         }
         for &handle in &batch.command_buffers {
@@ -111,18 +111,18 @@ pub(crate) fn check(
         }
         for &(semaphore, value, _) in &batch.signals {
             match semaphore_kind(device, state, &kinds, semaphore, rules.signal_semaphore)? {
-                Kind::Binary { signaled: true } => {
+                SemaphoreKind::Binary { signaled: true } => {
                     let text = format!("{} is signaled, and signaled again", state.name(semaphore));
                     return Err((rules.signal_signaled, text));
                 }
-                Kind::Binary { signaled: false } => {
-                    kinds.insert(semaphore, Kind::Binary { signaled: true });
+                SemaphoreKind::Binary { signaled: false } => {
+                    kinds.insert(semaphore, SemaphoreKind::Binary { signaled: true });
                 }
-                Kind::Timeline { value: reached, scheduled } => {
+                SemaphoreKind::Timeline { value: reached, scheduled } => {
                     refuse_if!(value <= scheduled => rules.signal_value,
                         "{} is to be signaled with {value}, and its value is {reached}, and will be {scheduled}",
                         state.name(semaphore));
-                    kinds.insert(semaphore, Kind::Timeline { value: reached, scheduled: value });
+                    kinds.insert(semaphore, SemaphoreKind::Timeline { value: reached, scheduled: value });
                 }
             }
         }
@@ -131,32 +131,36 @@ pub(crate) fn check(
 }
 
 fn semaphore_kind(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
-    kinds: &BTreeMap<vk::Semaphore, Kind>,
+    kinds: &BTreeMap<vk::Semaphore, SemaphoreKind>,
     semaphore: vk::Semaphore,
     unknown: &'static str,
-) -> Result<Kind, Broken> {
+) -> Result<SemaphoreKind, Broken> {
     if let Some(&kind) = kinds.get(&semaphore) {
         return Ok(kind);
     }
     match state.sync.semaphores.get(&semaphore).map(|found| found.kind) {
         // Another queue may reach a larger value later: only execution shows that.
-        Some(Kind::Timeline { value, .. }) if device.queues.len() > 1 => {
-            Ok(Kind::Timeline { value, scheduled: value })
+        Some(SemaphoreKind::Timeline { value, .. }) if device.queues.len() > 1 => {
+            Ok(SemaphoreKind::Timeline { value, scheduled: value })
         }
         Some(kind) => Ok(kind),
         None => Err((unknown, state.missing(device, semaphore))),
     }
 }
 
-fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &Rules) -> Result<(), Broken> {
+fn check_command_buffer(
+    state: &DeviceState,
+    handle: vk::CommandBuffer,
+    rules: &SubmissionRules,
+) -> Result<(), Broken> {
     let name = state.name(handle);
     let Some(buffer) = state.commands.buffers.get(&handle) else {
         return Err((rules.command_buffer, format!("{name} was never allocated, or is freed")));
     };
     refuse_if!(buffer.is_secondary() => rules.secondary, "{name} is secondary");
-    refuse_if!(buffer.phase != Phase::Executable => rules.executable,
+    refuse_if!(buffer.phase != CommandBufferState::Executable => rules.executable,
         "{name} is not executable, but {:?}", buffer.phase);
     let simultaneous = buffer.usage.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
     refuse_if!(buffer.pending > 0 && !simultaneous => rules.simultaneous,

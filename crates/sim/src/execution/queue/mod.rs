@@ -22,14 +22,14 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::hazards;
 use crate::hazards::SemaphoreUse;
-use crate::objects::commands::{Phase, Uses};
+use crate::objects::commands::{CommandBufferState, Uses};
 use crate::objects::entry::{entries, on_queue};
-use crate::objects::queues::{QueueTimeline, Submission};
-use crate::objects::state::{Device, DeviceState};
-use crate::objects::sync::Kind;
-use check::{FIRST, Rules, SECOND};
+use crate::objects::queues::{QueueSubmission, QueueTimeline};
+use crate::objects::state::{DeviceObject, DeviceState};
+use crate::objects::sync::SemaphoreKind;
+use check::{FIRST, SECOND, SubmissionRules};
 
-pub(crate) use run::{Held, Stuck, abandon, run, run_until};
+pub(crate) use run::{HeldSubmissions, Stuck, abandon, run, run_until};
 
 entries! {
     Device result vk::PFN_vkQueueSubmit = submit: core 0 "vkQueueSubmit";
@@ -71,7 +71,7 @@ unsafe extern "system" fn submit(
 /// 1. The arrays of `info` have as many elements as it says.
 /// 2. Its chain is valid.
 #[expect(unsafe_code, reason = "the functions have the C ABI")]
-unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<SubmitBatch, Broken> {
+unsafe fn read_batch(device: &DeviceObject, info: &vk::SubmitInfo<'_>) -> Result<SubmitBatch, Broken> {
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
     let command_buffers = (info.p_command_buffers, info.command_buffer_count);
@@ -94,7 +94,7 @@ impl SubmitBatch {
     /// 1. The arrays have as many elements as their counts say.
     /// 2. The chain is valid.
     pub(crate) unsafe fn read(
-        device: &Device,
+        device: &DeviceObject,
         waits: (*const vk::Semaphore, u32),
         command_buffers: (*const vk::CommandBuffer, u32),
         signals: (*const vk::Semaphore, u32),
@@ -116,7 +116,7 @@ impl SubmitBatch {
 /// The chain is valid.
 #[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe fn with_values(
-    device: &Device,
+    device: &DeviceObject,
     waits: &[vk::Semaphore],
     command_buffers: &[vk::CommandBuffer],
     signals: &[vk::Semaphore],
@@ -197,11 +197,11 @@ unsafe extern "system" fn submit2(
 
 /// Puts batches into a queue, or none of them if one breaks a rule, and runs what can run.
 fn enqueue(
-    device: &Arc<Device>,
+    device: &Arc<DeviceObject>,
     timeline: usize,
     batches: &[SubmitBatch],
     fence: vk::Fence,
-    rules: &Rules,
+    rules: &SubmissionRules,
 ) -> Result<vk::Result, Broken> {
     let mut state = device.state.lock();
     check::check(device, &state, timeline, batches, fence, rules)?;
@@ -211,7 +211,7 @@ fn enqueue(
         // done.
         if submissions.is_empty() {
             let number = state.next_number();
-            submissions.push(Submission { number, ..Submission::default() });
+            submissions.push(QueueSubmission { number, ..QueueSubmission::default() });
         }
         if let Some(last) = submissions.last_mut() {
             last.fence = fence;
@@ -224,7 +224,7 @@ fn enqueue(
         timeline.waiting.extend(submissions);
     }
     drop(state);
-    run(device, Held::Back);
+    run(device, HeldSubmissions::Back);
     // A thread that waits runs what is held back.
     device.changed.notify_all();
     Ok(vk::Result::SUCCESS)
@@ -232,7 +232,7 @@ fn enqueue(
 
 /// Puts batches without commands into a queue: they only wait and signal.
 pub(crate) fn enqueue_nothing(
-    device: &Arc<Device>,
+    device: &Arc<DeviceObject>,
     queue: vk::Queue,
     batches: &[SubmitBatch],
     fence: vk::Fence,
@@ -248,10 +248,10 @@ impl DeviceState {
     }
 
     /// Makes a submission of a batch that keeps the rules, and marks what it names as in use.
-    fn prepare(&mut self, batch: &SubmitBatch) -> Submission {
+    fn prepare(&mut self, batch: &SubmitBatch) -> QueueSubmission {
         let number = self.next_number();
         let command_buffers = batch.command_buffers.clone();
-        let mut submission = Submission { number, command_buffers, ..Submission::default() };
+        let mut submission = QueueSubmission { number, command_buffers, ..QueueSubmission::default() };
         for &(semaphore, value, _) in &batch.waits {
             submission.semaphores.push(semaphore);
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
@@ -259,11 +259,11 @@ impl DeviceState {
             };
             found.pending += 1;
             match &mut found.kind {
-                Kind::Binary { signaled } => {
+                SemaphoreKind::Binary { signaled } => {
                     *signaled = false;
                     submission.after.extend(found.signaler.take());
                 }
-                Kind::Timeline { .. } => submission.waits.push((semaphore, value)),
+                SemaphoreKind::Timeline { .. } => submission.waits.push((semaphore, value)),
             }
         }
         for &(semaphore, value, _) in &batch.signals {
@@ -273,11 +273,11 @@ impl DeviceState {
             };
             found.pending += 1;
             match &mut found.kind {
-                Kind::Binary { signaled } => {
+                SemaphoreKind::Binary { signaled } => {
                     *signaled = true;
                     found.signaler = Some(number);
                 }
-                Kind::Timeline { scheduled, .. } => {
+                SemaphoreKind::Timeline { scheduled, .. } => {
                     *scheduled = value.max(*scheduled);
                     submission.signals.push((semaphore, value));
                 }
@@ -341,8 +341,8 @@ impl DeviceState {
     }
 
     /// Returns whether the next submission of a queue can run now.
-    fn ready(&self, timeline: &QueueTimeline, held: Held) -> bool {
-        if timeline.running || timeline.held && held == Held::Back {
+    fn ready(&self, timeline: &QueueTimeline, held: HeldSubmissions) -> bool {
+        if timeline.running || timeline.held && held == HeldSubmissions::Back {
             return false;
         }
         timeline.waiting.front().is_some_and(|next| {
@@ -353,12 +353,12 @@ impl DeviceState {
         })
     }
 
-    fn any_ready(&self, held: Held) -> bool {
+    fn any_ready(&self, held: HeldSubmissions) -> bool {
         self.queue.timelines.iter().any(|timeline| self.ready(timeline, held))
     }
 
     /// The next submission of a queue, if it can run.
-    fn next(&mut self, timeline: usize, held: Held) -> Option<Submission> {
+    fn next(&mut self, timeline: usize, held: HeldSubmissions) -> Option<QueueSubmission> {
         if !self.ready(self.queue.timelines.get(timeline)?, held) {
             return None;
         }
@@ -368,7 +368,7 @@ impl DeviceState {
     }
 
     /// Orders the submission that runs now after its waits.
-    fn judge_begin(&mut self, timeline: usize, submission: &Submission) {
+    fn judge_begin(&mut self, timeline: usize, submission: &QueueSubmission) {
         let sync = &self.sync;
         if let Some(judge) = &mut self.hazards {
             let binary = |semaphore| sync.timeline(semaphore).is_none();
@@ -377,7 +377,7 @@ impl DeviceState {
     }
 
     /// Signals what a submission signals, once it has run.
-    fn finish(&mut self, device: &Device, timeline: usize, submission: &Submission) {
+    fn finish(&mut self, device: &DeviceObject, timeline: usize, submission: &QueueSubmission) {
         if let Some(judge) = &mut self.hazards {
             judge.end(timeline, submission.number, &submission.ordered_by[1], submission.fence);
         }
@@ -387,7 +387,7 @@ impl DeviceState {
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
                 continue;
             };
-            let Kind::Timeline { value, .. } = &mut found.kind else {
+            let SemaphoreKind::Timeline { value, .. } = &mut found.kind else {
                 continue;
             };
             if new <= *value {
@@ -406,14 +406,14 @@ impl DeviceState {
     }
 
     /// Marks what a submission names as no longer in use.
-    fn release(&mut self, submission: &Submission) {
+    fn release(&mut self, submission: &QueueSubmission) {
         self.queue.unfinished.remove(&submission.number);
         self.count_uses(&submission.uses, |count| count.saturating_sub(1));
         for handle in &submission.command_buffers {
             if let Some(buffer) = self.commands.buffers.get_mut(handle) {
                 buffer.pending = buffer.pending.saturating_sub(1);
                 if buffer.usage.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT) {
-                    buffer.phase = Phase::Invalid;
+                    buffer.phase = CommandBufferState::Invalid;
                 }
             }
         }

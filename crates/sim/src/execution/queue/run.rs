@@ -12,17 +12,17 @@ use crate::execution::sync::PATIENCE;
 use crate::objects::entry::{on_device, on_queue};
 use crate::objects::messages;
 use crate::objects::queues::QueueTimeline;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The treatment of submissions that are held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum HeldSubmissions {
     Back,
     Too,
 }
 
 /// Runs submissions of every queue, in order, up to the first that has to wait. Returns the count of those that ran.
-pub(crate) fn run(device: &Device, held: Held) -> usize {
+pub(crate) fn run(device: &DeviceObject, held: HeldSubmissions) -> usize {
     let timelines = device.queues.len();
     let mut ran = 0;
     loop {
@@ -35,7 +35,7 @@ pub(crate) fn run(device: &Device, held: Held) -> usize {
 }
 
 /// Runs submissions of one queue, as [`run`] does.
-pub(crate) fn run_timeline(device: &Device, timeline: usize, held: Held) -> usize {
+pub(crate) fn run_timeline(device: &DeviceObject, timeline: usize, held: HeldSubmissions) -> usize {
     let mut ran = 0;
     while messages::deferred(&device.hub, || run_one(device, timeline, held)) {
         ran += 1;
@@ -44,7 +44,7 @@ pub(crate) fn run_timeline(device: &Device, timeline: usize, held: Held) -> usiz
 }
 
 /// Runs the next submission of a queue, if it can run.
-fn run_one(device: &Device, timeline: usize, held: Held) -> bool {
+fn run_one(device: &DeviceObject, timeline: usize, held: HeldSubmissions) -> bool {
     let mut state = device.state.lock();
     let Some(submission) = state.next(timeline, held) else {
         return false;
@@ -74,7 +74,7 @@ fn run_one(device: &Device, timeline: usize, held: Held) -> bool {
 ///
 /// A wait for ever ends [`PATIENCE`] after the last submission has run, and at once if there is no `hope`.
 pub(crate) fn run_until(
-    device: &Device,
+    device: &DeviceObject,
     first: usize,
     timeout: u64,
     done: impl Fn(&DeviceState) -> bool,
@@ -85,20 +85,20 @@ pub(crate) fn run_until(
     let mut deadline = Instant::now().checked_add(patience);
     let timelines = device.queues.len();
     loop {
-        run(device, Held::Back);
+        run(device, HeldSubmissions::Back);
         for timeline in (0..timelines).map(|timeline| (first + timeline) % timelines) {
             let state = device.state.lock();
             if done(&state) {
                 return (state, Ok(()));
             }
             drop(state);
-            if run_timeline(device, timeline, Held::Too) > 0 {
-                run(device, Held::Back);
+            if run_timeline(device, timeline, HeldSubmissions::Too) > 0 {
+                run(device, HeldSubmissions::Back);
             }
         }
         let mut state = device.state.lock();
         // Another thread that runs submissions may leave the held ones to this thread.
-        while !state.any_ready(Held::Too) {
+        while !state.any_ready(HeldSubmissions::Too) {
             if device.is_lost() {
                 return (state, Err(Stuck::Lost));
             }
@@ -155,7 +155,7 @@ fn of_timelines<'a>(state: &'a DeviceState, timelines: &Range<usize>) -> &'a [Qu
 }
 
 /// Drops submissions that do not run yet, as a lost device does: what they use is no longer in use.
-pub(crate) fn abandon(device: &Device) {
+pub(crate) fn abandon(device: &DeviceObject) {
     let mut state = device.state.lock();
     let dropped: Vec<_> =
         state.queue.timelines.iter_mut().flat_map(|timeline| timeline.waiting.drain(..)).collect();
@@ -168,7 +168,7 @@ pub(crate) fn abandon(device: &Device) {
 
 /// Waits until some queues have no submissions left. It reports work that waits for a semaphore that nothing signals,
 /// and loses the device then.
-fn wait_idle(device: &Device, timelines: Range<usize>, rule: &'static str) -> vk::Result {
+fn wait_idle(device: &DeviceObject, timelines: Range<usize>, rule: &'static str) -> vk::Result {
     let of = |state: &DeviceState| {
         of_timelines(state, &timelines).iter().map(QueueTimeline::pending).sum::<usize>()
     };

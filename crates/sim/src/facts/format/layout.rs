@@ -20,7 +20,7 @@ const MAX_LEVELS: u32 = 32;
 
 /// One level of one layer of one plane. Units: bytes, and blocks of texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct LevelLayout {
     /// Its offset in the image.
     pub(crate) offset: u64,
     /// Its size.
@@ -89,7 +89,7 @@ impl<'a> ImageLayout<'a> {
         aspect: vk::ImageAspectFlags,
         level: u32,
         layer: u32,
-    ) -> Option<(Level, Aspect)> {
+    ) -> Option<(LevelLayout, Aspect)> {
         let aspect = self.info.aspect(aspect)?;
         if level >= self.levels() || layer >= self.image.array_layers.max(1) {
             return None;
@@ -144,13 +144,13 @@ impl<'a> ImageLayout<'a> {
     }
 
     /// A level's size and pitches; its place is the caller's to fill in.
-    fn extent_of(&self, plane: &Plane, level: u32) -> Level {
+    fn extent_of(&self, plane: &Plane, level: u32) -> LevelLayout {
         let (across, down) = self.blocks(plane, level);
         let extent = extent(self.image, plane, level);
         let row_pitch = round_up(across.saturating_mul(plane.bytes), self.tile.row_bytes);
         let rows = round_up(down, self.tile_rows(down));
         let depth_pitch = row_pitch.saturating_mul(rows);
-        Level {
+        LevelLayout {
             offset: 0,
             size: round_up(depth_pitch.saturating_mul(u64::from(extent[2])), self.tile.level_bytes),
             row_pitch,

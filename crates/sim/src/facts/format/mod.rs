@@ -13,7 +13,7 @@ mod texel;
 
 pub(crate) use channels::Channels;
 pub(crate) use layout::tile_of;
-pub(crate) use layout::{ImageLayout, Level, level_size};
+pub(crate) use layout::{ImageLayout, LevelLayout, level_size};
 pub(crate) use texel::{Aspect, FormatInfo};
 
 /// The memory requirements of a resource, as the driver reports them. Sizes and alignments are in bytes.

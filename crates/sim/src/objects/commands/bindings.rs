@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::Command;
+use super::RecordedCommand;
 use crate::facts::arithmetic::{index, narrow};
-use crate::objects::descriptors::contents::{Contents, Descriptor};
-use crate::objects::descriptors::{DescriptorState, PipelineLayout, SetLayout};
+use crate::objects::descriptors::contents::{Contents, SimulatedDescriptor};
+use crate::objects::descriptors::{DescriptorState, PipelineLayoutDescription, SetLayoutDescription};
 use crate::objects::heaps::HeapBinding;
-use crate::objects::pipelines::Program;
+use crate::objects::pipelines::PipelineProgram;
 
 /// The bindings of a command buffer at one command.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Bindings {
     constants: Constants,
     /// The addresses of the descriptor buffers.
     descriptor_buffers: Vec<u64>,
-    programs: BTreeMap<vk::PipelineBindPoint, Arc<Program>>,
+    programs: BTreeMap<vk::PipelineBindPoint, Arc<PipelineProgram>>,
     /// The heaps of resources and of samplers.
     pub(crate) heaps: [Option<HeapBinding>; 2],
     /// Push data, which pipelines with heaps have in place of push constants.
@@ -34,13 +34,13 @@ pub(crate) struct Bindings {
 #[derive(Debug, Clone)]
 struct SetSlot {
     /// The layout of the command that bound it, or disturbed it.
-    layout: Arc<PipelineLayout>,
-    bound: Option<Bound>,
+    layout: Arc<PipelineLayoutDescription>,
+    bound: Option<SetOrPush>,
 }
 
 /// A set, or push descriptors in its place.
 #[derive(Debug, Clone)]
-pub(crate) enum Bound {
+pub(crate) enum SetOrPush {
     /// With the dynamic offsets of its dynamic buffers, in the order of bindings and elements.
     Set {
         set: vk::DescriptorSet,
@@ -54,7 +54,7 @@ pub(crate) enum Bound {
 /// The bytes of push constants that were pushed.
 #[derive(Debug, Clone, Default)]
 struct Constants {
-    layout: Option<Arc<PipelineLayout>>,
+    layout: Option<Arc<PipelineLayoutDescription>>,
     pushed: Pushed,
 }
 
@@ -76,68 +76,71 @@ pub(crate) struct BoundSet {
 
 impl Bindings {
     /// Applies a command.
-    pub(crate) fn apply(&mut self, command: &Command) {
+    pub(crate) fn apply(&mut self, command: &RecordedCommand) {
         // Heaps undo sets, descriptor buffers and push constants, and the other way round: "Using Heaps".
         match command {
-            Command::BindHeap(_) | Command::PushData { .. } => {
+            RecordedCommand::BindHeap(_) | RecordedCommand::PushData { .. } => {
                 self.points.clear();
                 self.constants = Constants::default();
                 self.descriptor_buffers.clear();
             }
-            Command::BindSets { .. }
-            | Command::PushDescriptors { .. }
-            | Command::PushConstants { .. }
-            | Command::BindDescriptorBuffers { .. }
-            | Command::SetOffsets { .. } => {
+            RecordedCommand::BindSets { .. }
+            | RecordedCommand::PushDescriptors { .. }
+            | RecordedCommand::PushConstants { .. }
+            | RecordedCommand::BindDescriptorBuffers { .. }
+            | RecordedCommand::SetOffsets { .. } => {
                 self.heaps = [None; 2];
                 self.push_data = Pushed::default();
             }
             _ => {}
         }
         match command {
-            Command::BindHeap(heap) => self.heaps[usize::from(heap.sampler)] = Some(*heap),
-            Command::PushData { offset, bytes } => self.push_data.push(*offset, bytes),
-            Command::BindSets { point, layout, first, sets } => {
-                let bound = |set: &BoundSet| Some(Bound::Set { set: set.set, offsets: set.offsets.clone() });
+            RecordedCommand::BindHeap(heap) => self.heaps[usize::from(heap.sampler)] = Some(*heap),
+            RecordedCommand::PushData { offset, bytes } => self.push_data.push(*offset, bytes),
+            RecordedCommand::BindSets { point, layout, first, sets } => {
+                let bound =
+                    |set: &BoundSet| Some(SetOrPush::Set { set: set.set, offsets: set.offsets.clone() });
                 self.bind(*point, layout, *first, sets.iter().map(bound).collect());
             }
-            Command::PushDescriptors { point, layout, set, changes } => {
+            RecordedCommand::PushDescriptors { point, layout, set, changes } => {
                 let Some(set_layout) = layout.set(*set) else { return };
                 let slots = self.disturb(*point, layout, *set, *set);
                 // Earlier push descriptors stay, unless the layout differs.
                 let before = slots.get(set).filter(|slot| slot.layout.compatible(layout, *set));
                 let mut contents = match before.and_then(|slot| slot.bound.as_ref()) {
-                    Some(Bound::Pushed(contents)) => contents.clone(),
+                    Some(SetOrPush::Pushed(contents)) => contents.clone(),
                     _ => Contents::new(set_layout),
                 };
                 contents.apply(changes);
-                let bound = Some(Bound::Pushed(contents));
+                let bound = Some(SetOrPush::Pushed(contents));
                 slots.insert(*set, SetSlot { layout: Arc::clone(layout), bound });
             }
-            Command::PushConstants { layout, offset, bytes } => self.constants.push(layout, *offset, bytes),
-            Command::BindDescriptorBuffers { buffers } => {
+            RecordedCommand::PushConstants { layout, offset, bytes } => {
+                self.constants.push(layout, *offset, bytes)
+            }
+            RecordedCommand::BindDescriptorBuffers { buffers } => {
                 self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
                 // Offsets into buffers that were bound before are void.
                 for slot in self.points.values_mut().flat_map(BTreeMap::values_mut) {
-                    if matches!(slot.bound, Some(Bound::At(_))) {
+                    if matches!(slot.bound, Some(SetOrPush::At(_))) {
                         slot.bound = None;
                     }
                 }
             }
-            Command::SetOffsets { point, layout, first, sets } => {
+            RecordedCommand::SetOffsets { point, layout, first, sets } => {
                 let bound: Vec<_> = sets
                     .iter()
                     .map(|&(buffer, offset)| {
                         let address = self.descriptor_buffers.get(index(buffer))?;
-                        Some(Bound::At(address.saturating_add(offset)))
+                        Some(SetOrPush::At(address.saturating_add(offset)))
                     })
                     .collect();
                 self.bind(*point, layout, *first, bound);
             }
-            Command::BindPipeline { point, program, .. } => {
+            RecordedCommand::BindPipeline { point, program, .. } => {
                 self.programs.insert(*point, Arc::clone(program));
             }
-            Command::ForgetBindings => *self = Self::default(),
+            RecordedCommand::ForgetBindings => *self = Self::default(),
             _ => {}
         }
     }
@@ -145,9 +148,9 @@ impl Bindings {
     fn bind(
         &mut self,
         point: vk::PipelineBindPoint,
-        layout: &Arc<PipelineLayout>,
+        layout: &Arc<PipelineLayoutDescription>,
         first: u32,
-        sets: Vec<Option<Bound>>,
+        sets: Vec<Option<SetOrPush>>,
     ) {
         let last = first.saturating_add(narrow(sets.len()).saturating_sub(1));
         let slots = self.disturb(point, layout, first, last);
@@ -161,7 +164,7 @@ impl Bindings {
     fn disturb(
         &mut self,
         point: vk::PipelineBindPoint,
-        layout: &Arc<PipelineLayout>,
+        layout: &Arc<PipelineLayoutDescription>,
         first: u32,
         last: u32,
     ) -> &mut BTreeMap<u32, SetSlot> {
@@ -178,7 +181,7 @@ impl Bindings {
     }
 
     /// The program of the bound pipeline of this kind.
-    pub(crate) fn program(&self, point: vk::PipelineBindPoint) -> Option<&Arc<Program>> {
+    pub(crate) fn program(&self, point: vk::PipelineBindPoint) -> Option<&Arc<PipelineProgram>> {
         self.programs.get(&point)
     }
 
@@ -187,9 +190,9 @@ impl Bindings {
     pub(crate) fn bound(
         &self,
         point: vk::PipelineBindPoint,
-        layout: &PipelineLayout,
+        layout: &PipelineLayoutDescription,
         number: u32,
-    ) -> Option<&Bound> {
+    ) -> Option<&SetOrPush> {
         let slot = self.points.get(&point)?.get(&number)?;
         if slot.layout.compatible(layout, number) { slot.bound.as_ref() } else { None }
     }
@@ -200,9 +203,9 @@ impl Bindings {
         &self,
         sets: &DescriptorState,
         point: vk::PipelineBindPoint,
-        layout: &PipelineLayout,
+        layout: &PipelineLayoutDescription,
         (set, binding, element): (u32, u32, u32),
-    ) -> Option<(Descriptor, u64)> {
+    ) -> Option<(SimulatedDescriptor, u64)> {
         let (contents, offsets) = self.contents(sets, point, layout, set)?;
         let descriptor = *contents.descriptor(binding, element)?;
         let offset = layout.set(set).and_then(|set| dynamic_offset(set, offsets, binding, element));
@@ -214,7 +217,7 @@ impl Bindings {
         &'a self,
         sets: &'a DescriptorState,
         point: vk::PipelineBindPoint,
-        layout: &PipelineLayout,
+        layout: &PipelineLayoutDescription,
         (set, binding): (u32, u32),
     ) -> Option<&'a [u8]> {
         self.contents(sets, point, layout, set)?.0.inline(binding)
@@ -224,19 +227,24 @@ impl Bindings {
         &'a self,
         sets: &'a DescriptorState,
         point: vk::PipelineBindPoint,
-        layout: &PipelineLayout,
+        layout: &PipelineLayoutDescription,
         set: u32,
     ) -> Option<(&'a Contents, &'a [u32])> {
         match self.bound(point, layout, set)? {
-            Bound::Set { set, offsets } => Some((sets.set_contents(*set)?, offsets)),
-            Bound::Pushed(contents) => Some((contents, &[])),
-            Bound::At(_) => None,
+            SetOrPush::Set { set, offsets } => Some((sets.set_contents(*set)?, offsets)),
+            SetOrPush::Pushed(contents) => Some((contents, &[])),
+            SetOrPush::At(_) => None,
         }
     }
 
     /// The push constants that a shader of a pipeline with `layout` finds. `None` if not all of them were pushed, or
     /// with a layout that is not compatible. Units: bytes.
-    pub(crate) fn push_constants(&self, layout: &PipelineLayout, offset: u32, size: u32) -> Option<&[u8]> {
+    pub(crate) fn push_constants(
+        &self,
+        layout: &PipelineLayoutDescription,
+        offset: u32,
+        size: u32,
+    ) -> Option<&[u8]> {
         let own = self.constants.layout.as_ref()?;
         if own.same_constants(layout) { self.constants.pushed.get(offset, size) } else { None }
     }
@@ -248,13 +256,13 @@ impl Bindings {
 }
 
 /// The dynamic offset of a descriptor, if it is a dynamic buffer.
-fn dynamic_offset(layout: &SetLayout, offsets: &[u32], binding: u32, element: u32) -> Option<u32> {
+fn dynamic_offset(layout: &SetLayoutDescription, offsets: &[u32], binding: u32, element: u32) -> Option<u32> {
     let position = layout.dynamic().position(|place| place == (binding, element))?;
     offsets.get(position).copied()
 }
 
 impl Constants {
-    fn push(&mut self, layout: &Arc<PipelineLayout>, offset: u32, bytes: &[u8]) {
+    fn push(&mut self, layout: &Arc<PipelineLayoutDescription>, offset: u32, bytes: &[u8]) {
         if self.layout.as_ref().is_some_and(|own| !own.same_constants(layout)) {
             *self = Self::default();
         }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::objects::commands::rendering::Rendering;
-use crate::objects::pipelines::{DYNAMIC, Drawing, Program};
+use crate::objects::commands::rendering::BegunRendering;
+use crate::objects::pipelines::{DYNAMIC, Drawing, PipelineProgram};
 
 /// The state for a draw: bindings and dynamic state.
 #[derive(Clone, Default)]
 pub(crate) struct DrawState {
     /// The graphics pipeline.
-    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) program: Option<Arc<PipelineProgram>>,
     /// Vertex buffers by binding, each with an offset.
     pub(crate) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
     pub(crate) indices: Option<Indices>,
@@ -25,18 +25,18 @@ pub(crate) type Indices = (vk::Buffer, u64, vk::IndexType);
 
 /// A draw, with all that it uses but its descriptors.
 pub(crate) struct Draw {
-    pub(crate) program: Arc<Program>,
-    pub(crate) rendering: Arc<Rendering>,
+    pub(crate) program: Arc<PipelineProgram>,
+    pub(crate) rendering: Arc<BegunRendering>,
     pub(crate) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
     /// Of a draw with indices.
     pub(crate) indices: Option<Indices>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: DrawCounts,
 }
 
 /// How much is drawn.
 #[derive(Clone, Copy)]
-pub(crate) enum Counts {
-    Given(Span),
+pub(crate) enum DrawCounts {
+    Given(DrawSpan),
     /// In a buffer: so many commands from an offset on, so many bytes apart.
     At {
         buffer: vk::Buffer,
@@ -48,7 +48,7 @@ pub(crate) enum Counts {
 
 /// One draw: vertices, or indices, and instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct DrawSpan {
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) vertex_offset: i32,
@@ -56,7 +56,7 @@ pub(crate) struct Span {
     pub(crate) instances: u32,
 }
 
-impl Counts {
+impl DrawCounts {
     pub(crate) fn buffer(&self) -> Option<vk::Buffer> {
         match self {
             Self::Given(_) => None,
@@ -81,7 +81,7 @@ pub(crate) fn indirect_size(indexed: bool) -> u64 {
     if indexed { 20 } else { 16 }
 }
 
-impl Span {
+impl DrawSpan {
     /// Decodes a command of a buffer: a `VkDrawIndirectCommand`, or with indices a `VkDrawIndexedIndirectCommand`.
     pub(crate) fn from_words(words: [u32; 5], indexed: bool) -> Self {
         let [count, instances, first, fourth, fifth] = words;

@@ -9,29 +9,29 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::hazards::{Bar, Site};
+use crate::hazards::{CommandBarrier, Site};
 use crate::objects::commands::bindings::BoundSet;
 use crate::objects::commands::draw::{Draw, DrawState};
-use crate::objects::commands::rendering::Rendering;
-use crate::objects::descriptors::PipelineLayout;
-use crate::objects::descriptors::contents::Change;
+use crate::objects::commands::rendering::BegunRendering;
+use crate::objects::descriptors::PipelineLayoutDescription;
+use crate::objects::descriptors::contents::ContentsChange;
 use crate::objects::heaps::HeapBinding;
-use crate::objects::pipelines::Program;
+use crate::objects::pipelines::PipelineProgram;
 
 /// The layouts of images, by level and layer. A subresource that no barrier has named is not in it. A dispatch keeps
 /// them as they were when it began.
-pub(crate) type Layouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>>;
+pub(crate) type ImageLayouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>>;
 
 /// Command pools and command buffers of a device.
 #[derive(Default)]
 pub(crate) struct CommandState {
-    pub(crate) pools: BTreeMap<vk::CommandPool, Pool>,
+    pub(crate) pools: BTreeMap<vk::CommandPool, CommandPoolObject>,
     pub(crate) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
-    pub(crate) layouts: Layouts,
+    pub(crate) layouts: ImageLayouts,
 }
 
 /// A `VkCommandPool`.
-pub(crate) struct Pool {
+pub(crate) struct CommandPoolObject {
     pub(crate) family: u32,
     pub(crate) flags: vk::CommandPoolCreateFlags,
     pub(crate) buffers: BTreeSet<vk::CommandBuffer>,
@@ -41,10 +41,10 @@ pub(crate) struct Pool {
 pub(crate) struct CommandBuffer {
     pub(crate) pool: vk::CommandPool,
     pub(crate) level: vk::CommandBufferLevel,
-    pub(crate) phase: Phase,
+    pub(crate) phase: CommandBufferState,
     pub(crate) usage: vk::CommandBufferUsageFlags,
     /// The recorded commands, shared with the submissions that run them.
-    pub(crate) commands: Arc<Vec<Command>>,
+    pub(crate) commands: Arc<Vec<RecordedCommand>>,
     /// The resources that the commands name.
     pub(crate) uses: Uses,
     /// The count of its submissions that are not done.
@@ -53,7 +53,7 @@ pub(crate) struct CommandBuffer {
 
 /// The state of a command buffer. Pending is no state here: it is counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum CommandBufferState {
     Initial,
     Recording,
     Executable,
@@ -75,7 +75,7 @@ pub(crate) struct Uses {
     /// The heaps that were bound, each with its reserved range.
     pub(crate) heaps: Vec<HeapBinding>,
     /// The rendering that has begun and not ended.
-    pub(crate) rendering: Option<Arc<Rendering>>,
+    pub(crate) rendering: Option<Arc<BegunRendering>>,
     /// True if a compute pipeline is bound after the last command.
     pub(crate) can_dispatch: bool,
     /// The state for a draw after the last command.
@@ -88,7 +88,7 @@ pub(crate) struct Uses {
 
 /// A recorded command.
 #[derive(Clone)]
-pub(crate) enum Command {
+pub(crate) enum RecordedCommand {
     CopyBuffer {
         src: vk::Buffer,
         dst: vk::Buffer,
@@ -107,34 +107,34 @@ pub(crate) enum Command {
     },
     BufferToImage {
         src: vk::Buffer,
-        dst: Target,
+        dst: ImageTarget,
         regions: Vec<vk::BufferImageCopy>,
     },
     ImageToBuffer {
-        src: Target,
+        src: ImageTarget,
         dst: vk::Buffer,
         regions: Vec<vk::BufferImageCopy>,
     },
     CopyImage {
-        src: Target,
-        dst: Target,
+        src: ImageTarget,
+        dst: ImageTarget,
         regions: Vec<vk::ImageCopy>,
     },
     Blit {
-        src: Target,
-        dst: Target,
+        src: ImageTarget,
+        dst: ImageTarget,
         regions: Vec<vk::ImageBlit>,
         filter: vk::Filter,
     },
     ResolveImage {
-        src: Target,
-        dst: Target,
+        src: ImageTarget,
+        dst: ImageTarget,
         regions: Vec<vk::ImageResolve>,
     },
-    BeginRendering(Arc<Rendering>),
-    EndRendering(Arc<Rendering>),
+    BeginRendering(Arc<BegunRendering>),
+    EndRendering(Arc<BegunRendering>),
     Clear {
-        dst: Target,
+        dst: ImageTarget,
         texel: Vec<u8>,
         ranges: Vec<vk::ImageSubresourceRange>,
     },
@@ -148,18 +148,18 @@ pub(crate) enum Command {
     },
     BindSets {
         point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
+        layout: Arc<PipelineLayoutDescription>,
         first: u32,
         sets: Vec<BoundSet>,
     },
     PushDescriptors {
         point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
+        layout: Arc<PipelineLayoutDescription>,
         set: u32,
-        changes: Vec<Change>,
+        changes: Vec<ContentsChange>,
     },
     PushConstants {
-        layout: Arc<PipelineLayout>,
+        layout: Arc<PipelineLayoutDescription>,
         offset: u32,
         bytes: Vec<u8>,
     },
@@ -169,7 +169,7 @@ pub(crate) enum Command {
     },
     SetOffsets {
         point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
+        layout: Arc<PipelineLayoutDescription>,
         first: u32,
         /// For each set which of the descriptor buffers it is in, and where.
         sets: Vec<(u32, u64)>,
@@ -182,7 +182,7 @@ pub(crate) enum Command {
     BindPipeline {
         point: vk::PipelineBindPoint,
         pipeline: vk::Pipeline,
-        program: Arc<Program>,
+        program: Arc<PipelineProgram>,
     },
     Dispatch {
         groups: [u32; 3],
@@ -210,7 +210,7 @@ pub(crate) enum Command {
     ForgetBindings,
     /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
     By(Site),
-    Barrier(Vec<Bar>),
+    Barrier(Vec<CommandBarrier>),
     SetEvent {
         event: vk::Event,
         stages: vk::PipelineStageFlags2,
@@ -220,40 +220,40 @@ pub(crate) enum Command {
     },
     WaitEvents {
         events: Vec<vk::Event>,
-        bars: Vec<Bar>,
+        bars: Vec<CommandBarrier>,
     },
 }
 
 /// An image in a command, the layout that the command names, and the rule that another layout breaks.
 #[derive(Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct ImageTarget {
     pub(crate) image: vk::Image,
     pub(crate) layout: vk::ImageLayout,
     pub(crate) layout_rule: &'static str,
 }
 
 impl Uses {
-    pub(crate) fn add(&mut self, command: &Command) {
+    pub(crate) fn add(&mut self, command: &RecordedCommand) {
         match command {
-            Command::CopyBuffer { src, dst, .. } => {
+            RecordedCommand::CopyBuffer { src, dst, .. } => {
                 self.buffers.insert(*src);
                 self.buffers.insert(*dst);
             }
-            Command::Fill { dst, .. } | Command::Update { dst, .. } => {
+            RecordedCommand::Fill { dst, .. } | RecordedCommand::Update { dst, .. } => {
                 self.buffers.insert(*dst);
             }
-            Command::BufferToImage { src: buffer, dst: image, .. }
-            | Command::ImageToBuffer { src: image, dst: buffer, .. } => {
+            RecordedCommand::BufferToImage { src: buffer, dst: image, .. }
+            | RecordedCommand::ImageToBuffer { src: image, dst: buffer, .. } => {
                 self.buffers.insert(*buffer);
                 self.images.insert(image.image);
             }
-            Command::CopyImage { src, dst, .. }
-            | Command::Blit { src, dst, .. }
-            | Command::ResolveImage { src, dst, .. } => {
+            RecordedCommand::CopyImage { src, dst, .. }
+            | RecordedCommand::Blit { src, dst, .. }
+            | RecordedCommand::ResolveImage { src, dst, .. } => {
                 self.images.insert(src.image);
                 self.images.insert(dst.image);
             }
-            Command::BeginRendering(rendering) => {
+            RecordedCommand::BeginRendering(rendering) => {
                 self.images.extend(rendering.attached().map(|attached| attached.target.image));
                 if let Some(pass) = &rendering.pass {
                     self.passes.insert(pass.pass);
@@ -261,27 +261,27 @@ impl Uses {
                 }
                 self.rendering = Some(Arc::clone(rendering));
             }
-            Command::EndRendering(_) => self.rendering = None,
-            Command::Clear { dst, .. } => {
+            RecordedCommand::EndRendering(_) => self.rendering = None,
+            RecordedCommand::Clear { dst, .. } => {
                 self.images.insert(dst.image);
             }
-            Command::Transition { image, .. } => {
+            RecordedCommand::Transition { image, .. } => {
                 self.images.insert(*image);
             }
-            Command::BindSets { sets, .. } => {
+            RecordedCommand::BindSets { sets, .. } => {
                 for set in sets {
                     self.sets.entry(set.set).or_insert(set.version);
                 }
             }
-            Command::BindDescriptorBuffers { buffers } => {
+            RecordedCommand::BindDescriptorBuffers { buffers } => {
                 self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
                 self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
             }
-            Command::BindHeap(heap) => {
+            RecordedCommand::BindHeap(heap) => {
                 self.buffers.insert(heap.buffer);
                 self.heaps.push(*heap);
             }
-            Command::BindPipeline { pipeline, program, .. } => {
+            RecordedCommand::BindPipeline { pipeline, program, .. } => {
                 self.pipelines.insert(*pipeline);
                 if program.drawing.is_some() {
                     self.draws.program = Some(Arc::clone(program));
@@ -289,35 +289,37 @@ impl Uses {
                     self.can_dispatch = true;
                 }
             }
-            Command::BindVertexBuffers { first, buffers } => {
+            RecordedCommand::BindVertexBuffers { first, buffers } => {
                 self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
                 self.draws.vertices.extend((*first..).zip(buffers.iter().copied()));
             }
-            Command::BindIndexBuffer { buffer, offset, kind } => {
+            RecordedCommand::BindIndexBuffer { buffer, offset, kind } => {
                 self.buffers.insert(*buffer);
                 self.draws.indices = Some((*buffer, *offset, *kind));
             }
-            Command::Set(state) => self.draws.set[*state] = true,
-            Command::Label(begins) => self.labels = if *begins { self.labels + 1 } else { self.labels - 1 },
-            Command::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
-            Command::ForgetBindings => {
+            RecordedCommand::Set(state) => self.draws.set[*state] = true,
+            RecordedCommand::Label(begins) => {
+                self.labels = if *begins { self.labels + 1 } else { self.labels - 1 }
+            }
+            RecordedCommand::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
+            RecordedCommand::ForgetBindings => {
                 self.descriptor_buffers.clear();
                 self.can_dispatch = false;
                 self.draws = DrawState::default();
             }
-            Command::DispatchIndirect { buffer, .. } => {
+            RecordedCommand::DispatchIndirect { buffer, .. } => {
                 self.buffers.insert(*buffer);
             }
-            Command::PushDescriptors { .. }
-            | Command::PushConstants { .. }
-            | Command::PushData { .. }
-            | Command::SetOffsets { .. }
-            | Command::By(_)
-            | Command::Barrier(_)
-            | Command::SetEvent { .. }
-            | Command::ResetEvent { .. }
-            | Command::WaitEvents { .. }
-            | Command::Dispatch { .. } => {}
+            RecordedCommand::PushDescriptors { .. }
+            | RecordedCommand::PushConstants { .. }
+            | RecordedCommand::PushData { .. }
+            | RecordedCommand::SetOffsets { .. }
+            | RecordedCommand::By(_)
+            | RecordedCommand::Barrier(_)
+            | RecordedCommand::SetEvent { .. }
+            | RecordedCommand::ResetEvent { .. }
+            | RecordedCommand::WaitEvents { .. }
+            | RecordedCommand::Dispatch { .. } => {}
         }
     }
 }
@@ -329,7 +331,7 @@ impl CommandBuffer {
 
     /// Returns it to the initial state.
     pub(crate) fn clear(&mut self) {
-        self.phase = Phase::Initial;
+        self.phase = CommandBufferState::Initial;
         self.commands = Arc::default();
         self.uses = Uses::default();
     }

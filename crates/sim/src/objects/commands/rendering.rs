@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use crate::objects::commands::{Command, Target};
+use crate::objects::commands::{ImageTarget, RecordedCommand};
 use crate::objects::passes::Formats;
 
 /// An attachment, or what one is resolved to.
 #[derive(Clone, Copy)]
-pub(crate) struct Attached {
-    pub(crate) target: Target,
+pub(crate) struct AttachmentTarget {
+    pub(crate) target: ImageTarget,
     /// One aspect of one level.
     pub(crate) layers: vk::ImageSubresourceLayers,
     /// That of the view.
@@ -24,41 +24,41 @@ pub(crate) enum AttachmentSlot {
 }
 
 #[derive(Clone)]
-pub(crate) struct Attachment {
+pub(crate) struct RenderingAttachment {
     pub(crate) slot: AttachmentSlot,
-    pub(crate) to: Attached,
+    pub(crate) to: AttachmentTarget,
     pub(crate) load: vk::AttachmentLoadOp,
     pub(crate) store: vk::AttachmentStoreOp,
     /// The bytes of a texel, if it is cleared, or if what is there need not be kept.
     pub(crate) fill: Option<Vec<u8>>,
-    pub(crate) resolve: Option<Attached>,
+    pub(crate) resolve: Option<AttachmentTarget>,
 }
 
 /// Rendering, from its begin to its end.
-pub(crate) struct Rendering {
+pub(crate) struct BegunRendering {
     /// One for each view and attachment.
-    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) attachments: Vec<RenderingAttachment>,
     pub(crate) area: vk::Rect2D,
     /// The formats that pipelines must be created for.
     pub(crate) formats: Formats,
     /// `None` in dynamic rendering.
-    pub(crate) pass: Option<Pass>,
+    pub(crate) pass: Option<BegunPass>,
 }
 
 /// A render pass that has begun.
-pub(crate) struct Pass {
+pub(crate) struct BegunPass {
     pub(crate) pass: vk::RenderPass,
     pub(crate) framebuffer: vk::Framebuffer,
     /// The commands to run when it has ended.
-    pub(crate) behind: Vec<Command>,
+    pub(crate) behind: Vec<RecordedCommand>,
 }
 
 /// The bytes of the largest texel.
 pub(crate) const LARGEST: usize = 32;
 
-impl Rendering {
+impl BegunRendering {
     /// All that is attached, also what others are resolved to.
-    pub(crate) fn attached(&self) -> impl Iterator<Item = &Attached> {
+    pub(crate) fn attached(&self) -> impl Iterator<Item = &AttachmentTarget> {
         self.attachments
             .iter()
             .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ash::vk;
 use ash::vk::DescriptorType as Type;
 
-use super::SetLayout;
+use super::SetLayoutDescription;
 use crate::facts::profiles::pool_policy::DescriptorPoolPolicy;
 
 /// The descriptors of one kind in a pool. Units: descriptors; bytes, for inline uniform blocks.
 #[derive(Debug)]
-struct Kind {
+struct KindCapacity {
     kind: Type,
     /// The types that mutable descriptors of this entry may have; `None` for all, and for other types.
     list: Option<Vec<Type>>,
@@ -23,14 +23,14 @@ struct Kind {
 pub(crate) struct PoolCapacity {
     max_sets: u64,
     sets: u64,
-    kinds: Vec<Kind>,
+    kinds: Vec<KindCapacity>,
     inline_bindings: u64,
     inline_bindings_used: u64,
 }
 
 /// The part of a pool that one set needs.
 #[derive(Debug, Default)]
-pub(crate) struct Need {
+pub(crate) struct NeededCapacity {
     /// For each type, and for each list of a mutable one.
     kinds: BTreeMap<(Type, Vec<Type>), u64>,
     inline_bindings: u64,
@@ -38,15 +38,15 @@ pub(crate) struct Need {
 
 /// The part of a pool that one set has taken.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenCapacity {
     /// By the positions of kinds.
     kinds: Vec<(usize, u64)>,
     inline_bindings: u64,
 }
 
-impl Need {
+impl NeededCapacity {
     /// The need of a set of a layout with `variable` descriptors in its variable binding.
-    pub(crate) fn of(layout: &SetLayout, variable: u32) -> Self {
+    pub(crate) fn of(layout: &SetLayoutDescription, variable: u32) -> Self {
         let variable_binding = layout.variable().map(|(number, _)| number);
         let mut need = Self::default();
         for (&number, binding) in &layout.bindings {
@@ -71,7 +71,7 @@ impl PoolCapacity {
         lists: &[Vec<Type>],
         inline_bindings: u32,
     ) -> Self {
-        let mut kinds: Vec<Kind> = Vec::new();
+        let mut kinds: Vec<KindCapacity> = Vec::new();
         for (position, size) in sizes.iter().enumerate() {
             let list = if size.ty == Type::MUTABLE_EXT {
                 lists.get(position).filter(|list| !list.is_empty()).cloned()
@@ -81,7 +81,7 @@ impl PoolCapacity {
             let count = u64::from(size.descriptor_count);
             match kinds.iter_mut().find(|kind| kind.kind == size.ty && kind.list == list) {
                 Some(kind) => kind.capacity += count,
-                None => kinds.push(Kind { kind: size.ty, list, capacity: count, used: 0 }),
+                None => kinds.push(KindCapacity { kind: size.ty, list, capacity: count, used: 0 }),
             }
         }
         Self {
@@ -107,7 +107,11 @@ impl PoolCapacity {
 
     /// Takes the part for one set, if `policy` allows it. Answers with the count of sets and descriptors past what the
     /// pool was made for. If the driver refuses, it answers `None` and takes nothing.
-    pub(crate) fn take(&mut self, need: &Need, policy: DescriptorPoolPolicy) -> Option<(Taken, u64)> {
+    pub(crate) fn take(
+        &mut self,
+        need: &NeededCapacity,
+        policy: DescriptorPoolPolicy,
+    ) -> Option<(TakenCapacity, u64)> {
         let (taken, past_sets, past_kinds) = self.take_all(need);
         let refused = match policy {
             DescriptorPoolPolicy::Strict => past_sets + past_kinds > 0,
@@ -122,8 +126,8 @@ impl PoolCapacity {
     }
 
     /// Takes what is there. Answers with what it took, and with the count of sets and descriptors that were missing.
-    fn take_all(&mut self, need: &Need) -> (Taken, u64, u64) {
-        let mut taken = Taken::default();
+    fn take_all(&mut self, need: &NeededCapacity) -> (TakenCapacity, u64, u64) {
+        let mut taken = TakenCapacity::default();
         let past_sets = u64::from(!self.has_set());
         self.sets += 1;
         let mut past = 0;
@@ -149,7 +153,7 @@ impl PoolCapacity {
     }
 
     /// Gives back what a set took.
-    pub(crate) fn give_back(&mut self, taken: &Taken) {
+    pub(crate) fn give_back(&mut self, taken: &TakenCapacity) {
         self.sets = self.sets.saturating_sub(1);
         for &(position, count) in &taken.kinds {
             if let Some(kind) = self.kinds.get_mut(position) {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 
-use super::SetLayout;
+use super::SetLayoutDescription;
 use crate::facts::arithmetic::{index, narrow};
 
 /// A descriptor, as a shader of the simulated device finds it. Got from [`Gpu::descriptor`](crate::Gpu::descriptor)
 /// and [`Gpu::bound_descriptor`](crate::Gpu::bound_descriptor).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Descriptor {
+pub enum SimulatedDescriptor {
     /// A uniform or storage buffer, dynamic or not.
     Buffer {
         /// The type that it was written as.
@@ -42,7 +42,7 @@ pub enum Descriptor {
     },
 }
 
-impl Descriptor {
+impl SimulatedDescriptor {
     /// The type that it was written as: that of a mutable binding is its active one.
     pub fn kind(&self) -> vk::DescriptorType {
         match *self {
@@ -54,18 +54,18 @@ impl Descriptor {
 /// The descriptors and inline bytes of a set, or of push descriptors in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    descriptors: BTreeMap<(u32, u32), Descriptor>,
+    descriptors: BTreeMap<(u32, u32), SimulatedDescriptor>,
     /// The bytes of inline uniform blocks. Bytes that were never written are 0.
     inline: BTreeMap<u32, Vec<u8>>,
 }
 
 /// One thing that an update does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ContentsChange {
     Descriptor {
         binding: u32,
         element: u32,
-        descriptor: Descriptor,
+        descriptor: SimulatedDescriptor,
     },
     /// Forgets an element: a copy of one that was never written does so.
     Forget {
@@ -79,7 +79,7 @@ pub(crate) enum Change {
     },
 }
 
-impl Change {
+impl ContentsChange {
     pub(crate) fn binding(&self) -> u32 {
         match *self {
             Self::Descriptor { binding, .. } | Self::Forget { binding, .. } | Self::Bytes { binding, .. } => {
@@ -91,14 +91,14 @@ impl Change {
 
 impl Contents {
     /// The initial contents of a set: its immutable samplers.
-    pub(crate) fn new(layout: &SetLayout) -> Self {
+    pub(crate) fn new(layout: &SetLayoutDescription) -> Self {
         let mut contents = Self::default();
         for (&number, binding) in &layout.bindings {
             if binding.kind != vk::DescriptorType::SAMPLER {
                 continue;
             }
             for (element, &sampler) in binding.immutable.iter().enumerate() {
-                let descriptor = Descriptor::Image {
+                let descriptor = SimulatedDescriptor::Image {
                     kind: binding.kind,
                     sampler,
                     view: vk::ImageView::null(),
@@ -111,7 +111,7 @@ impl Contents {
     }
 
     /// The descriptor at a binding and element, if one was written.
-    pub(crate) fn descriptor(&self, binding: u32, element: u32) -> Option<&Descriptor> {
+    pub(crate) fn descriptor(&self, binding: u32, element: u32) -> Option<&SimulatedDescriptor> {
         self.descriptors.get(&(binding, element))
     }
 
@@ -120,16 +120,16 @@ impl Contents {
         self.inline.get(&binding).map(Vec::as_slice)
     }
 
-    pub(crate) fn apply(&mut self, changes: &[Change]) {
+    pub(crate) fn apply(&mut self, changes: &[ContentsChange]) {
         for change in changes {
             match change {
-                Change::Descriptor { binding, element, descriptor } => {
+                ContentsChange::Descriptor { binding, element, descriptor } => {
                     self.descriptors.insert((*binding, *element), *descriptor);
                 }
-                Change::Forget { binding, element } => {
+                ContentsChange::Forget { binding, element } => {
                     self.descriptors.remove(&(*binding, *element));
                 }
-                Change::Bytes { binding, offset, bytes } => {
+                ContentsChange::Bytes { binding, offset, bytes } => {
                     let block = self.inline.entry(*binding).or_default();
                     let (from, to) = (index(*offset), index(*offset) + bytes.len());
                     if block.len() < to {

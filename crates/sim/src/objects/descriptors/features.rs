@@ -7,10 +7,10 @@ use ash::vk;
 use ash::vk::DescriptorType as Type;
 
 use crate::facts::chain;
-use crate::objects::features::Features;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::state::Hub;
 
-type Field = fn(&mut Features) -> &mut bool;
+type DescriptorFeatureField = fn(&mut EnabledFeatures) -> &mut bool;
 
 const INDEXING: &str = "VK_EXT_descriptor_indexing";
 const INLINE: &str = "VK_EXT_inline_uniform_block";
@@ -21,7 +21,7 @@ macro_rules! features {
         /// The features that touch descriptors, as the program enabled them: those of descriptor indexing by their own
         /// names, and three more.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub(crate) struct DescriptorFeatures {
+        pub(crate) struct EnabledDescriptorFeatures {
             /// `descriptorIndexing` of Vulkan 1.2, which says that a device has the most of the others.
             pub(crate) descriptor_indexing: bool,
             $(pub(crate) $field: bool,)*
@@ -31,7 +31,7 @@ macro_rules! features {
         }
 
         /// Each feature with the extension that it came with.
-        pub(crate) const FIELDS: &[(Field, &str)] = &[
+        pub(crate) const FIELDS: &[(DescriptorFeatureField, &str)] = &[
             (|features| &mut features.descriptors.descriptor_indexing, INDEXING),
             $((|features| &mut features.descriptors.$field, INDEXING),)*
             (|features| &mut features.descriptors.inline_uniform_block, INLINE),
@@ -39,7 +39,7 @@ macro_rules! features {
             (|features| &mut features.descriptors.mutable_descriptor_type, MUTABLE),
         ];
 
-        impl DescriptorFeatures {
+        impl EnabledDescriptorFeatures {
             /// The features of a GPU.
             pub(crate) fn supported(hub: &Hub) -> Self {
                 let profile = &hub.profile.features;
@@ -61,13 +61,13 @@ macro_rules! features {
         /// # Safety
         ///
         /// The chain is valid.
-        pub(crate) unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
-            let mut slots: Vec<(Field, *mut vk::Bool32)> = Vec::new();
+        pub(crate) unsafe fn slots(next: *mut c_void) -> Vec<(DescriptorFeatureField, *mut vk::Bool32)> {
+            let mut slots: Vec<(DescriptorFeatureField, *mut vk::Bool32)> = Vec::new();
             macro_rules! slot {
                 ($structure:ident: $slot:ident) => {
                     // SAFETY: the promise of `slots`: the chain is valid.
                     if let Some(structure) = unsafe { chain::find_raw::<vk::$structure<'_>>(next) } {
-                        let field: Field = |features| &mut features.descriptors.$slot;
+                        let field: DescriptorFeatureField = |features| &mut features.descriptors.$slot;
                         // SAFETY: the structure is valid, and so is the place of its field.
                         slots.push((field, unsafe { &raw mut (*structure).$slot }));
                     }
@@ -112,7 +112,7 @@ features!(
     runtime_descriptor_array,
 );
 
-impl DescriptorFeatures {
+impl EnabledDescriptorFeatures {
     /// Returns whether descriptors of a type may be updated after they are bound.
     pub(crate) fn update_after_bind(&self, kind: Type) -> bool {
         match kind {

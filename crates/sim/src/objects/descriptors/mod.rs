@@ -16,7 +16,7 @@ use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 
 use crate::facts::arithmetic::index;
-use crate::objects::descriptors::capacity::{PoolCapacity, Taken};
+use crate::objects::descriptors::capacity::{PoolCapacity, TakenCapacity};
 use crate::objects::descriptors::contents::Contents;
 use crate::objects::descriptors::names::is_dynamic;
 use crate::objects::host_bytes::HostBytes;
@@ -24,11 +24,11 @@ use crate::objects::host_bytes::HostBytes;
 /// Everything on a device that has to do with descriptors.
 #[derive(Default)]
 pub(crate) struct DescriptorState {
-    pub(crate) layouts: BTreeMap<vk::DescriptorSetLayout, Layout>,
-    pub(crate) pipeline_layouts: BTreeMap<vk::PipelineLayout, Object>,
+    pub(crate) layouts: BTreeMap<vk::DescriptorSetLayout, SetLayoutObject>,
+    pub(crate) pipeline_layouts: BTreeMap<vk::PipelineLayout, PipelineLayoutObject>,
     pub(crate) samplers: BTreeMap<vk::Sampler, Sampler>,
-    pub(crate) pools: BTreeMap<vk::DescriptorPool, Pool>,
-    pub(crate) sets: BTreeMap<vk::DescriptorSet, Set>,
+    pub(crate) pools: BTreeMap<vk::DescriptorPool, DescriptorPoolObject>,
+    pub(crate) sets: BTreeMap<vk::DescriptorSet, DescriptorSetObject>,
     pub(crate) templates: BTreeMap<vk::DescriptorUpdateTemplate, Template>,
     /// Descriptors of all pools that were created with UPDATE_AFTER_BIND.
     pub(crate) update_after_bind: u64,
@@ -50,21 +50,21 @@ impl DescriptorState {
 }
 
 /// A `VkDescriptorSetLayout`. Other objects share its description, which outlives it.
-pub(crate) struct Layout {
-    pub(crate) layout: Arc<SetLayout>,
+pub(crate) struct SetLayoutObject {
+    pub(crate) layout: Arc<SetLayoutDescription>,
     pub(crate) host: HostBytes,
 }
 
 /// The description of a descriptor set layout. Layouts with equal descriptions are "identically defined".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SetLayout {
+pub(crate) struct SetLayoutDescription {
     pub(crate) flags: LayoutFlags,
-    pub(crate) bindings: BTreeMap<u32, Binding>,
+    pub(crate) bindings: BTreeMap<u32, LayoutBinding>,
 }
 
 /// One binding of a set layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Binding {
+pub(crate) struct LayoutBinding {
     pub(crate) kind: Type,
     /// The count of array elements, or of bytes of an inline uniform block; for a variable count, the most.
     pub(crate) count: u32,
@@ -76,13 +76,13 @@ pub(crate) struct Binding {
     pub(crate) mutable: Vec<Type>,
 }
 
-impl SetLayout {
+impl SetLayoutDescription {
     pub(crate) fn has(&self, flags: LayoutFlags) -> bool {
         self.flags.contains(flags)
     }
 
     /// The binding of a variable count: the last one, if it has the flag.
-    pub(crate) fn variable(&self) -> Option<(u32, &Binding)> {
+    pub(crate) fn variable(&self) -> Option<(u32, &LayoutBinding)> {
         let (&number, binding) = self.bindings.last_key_value()?;
         binding.flags.contains(Flags::VARIABLE_DESCRIPTOR_COUNT).then_some((number, binding))
     }
@@ -95,24 +95,24 @@ impl SetLayout {
 }
 
 /// A `VkPipelineLayout`. Pipelines and recorded commands share its description, which outlives it.
-pub(crate) struct Object {
-    pub(crate) layout: Arc<PipelineLayout>,
+pub(crate) struct PipelineLayoutObject {
+    pub(crate) layout: Arc<PipelineLayoutDescription>,
     pub(crate) host: HostBytes,
 }
 
 /// The description of a pipeline layout.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct PipelineLayout {
+pub(crate) struct PipelineLayoutDescription {
     pub(crate) flags: u32,
     /// The layout of each set; `None` where the create-info has NULL.
-    pub(crate) sets: Vec<Option<Arc<SetLayout>>>,
+    pub(crate) sets: Vec<Option<Arc<SetLayoutDescription>>>,
     /// The ranges of push constants: stages, offset and size, sorted.
     pub(crate) push_constants: Vec<(u32, u32, u32)>,
 }
 
-impl PipelineLayout {
+impl PipelineLayoutDescription {
     /// The layout of a set.
-    pub(crate) fn set(&self, number: u32) -> Option<&Arc<SetLayout>> {
+    pub(crate) fn set(&self, number: u32) -> Option<&Arc<SetLayoutDescription>> {
         self.sets.get(index(number))?.as_ref()
     }
 
@@ -135,7 +135,10 @@ impl PipelineLayout {
 
 impl DescriptorState {
     /// The description of a pipeline layout.
-    pub(crate) fn pipeline_layout(&self, handle: vk::PipelineLayout) -> Option<&Arc<PipelineLayout>> {
+    pub(crate) fn pipeline_layout(
+        &self,
+        handle: vk::PipelineLayout,
+    ) -> Option<&Arc<PipelineLayoutDescription>> {
         self.pipeline_layouts.get(&handle).map(|object| &object.layout)
     }
 }
@@ -146,7 +149,7 @@ pub(crate) struct Sampler {
 }
 
 /// A `VkDescriptorPool`.
-pub(crate) struct Pool {
+pub(crate) struct DescriptorPoolObject {
     pub(crate) flags: PoolFlags,
     pub(crate) capacity: PoolCapacity,
     pub(crate) sets: BTreeSet<vk::DescriptorSet>,
@@ -159,9 +162,9 @@ pub(crate) struct Pool {
 }
 
 /// A `VkDescriptorSet`.
-pub(crate) struct Set {
+pub(crate) struct DescriptorSetObject {
     pub(crate) pool: vk::DescriptorPool,
-    pub(crate) layout: Arc<SetLayout>,
+    pub(crate) layout: Arc<SetLayoutDescription>,
     /// The handle that the layout had: it must be alive when the set is updated.
     pub(crate) layout_handle: vk::DescriptorSetLayout,
     /// The descriptors of the variable binding.
@@ -169,12 +172,12 @@ pub(crate) struct Set {
     pub(crate) contents: Contents,
     /// Changes with every update that makes command buffers with this set invalid.
     pub(crate) version: u64,
-    pub(crate) taken: Taken,
+    pub(crate) taken: TakenCapacity,
     /// Submissions that are not done and name this set.
     pub(crate) in_use: u32,
 }
 
-impl Set {
+impl DescriptorSetObject {
     /// The count of array elements of a binding, or of bytes of an inline uniform block; 0 for a binding that is not
     /// there.
     pub(crate) fn count(&self, binding: u32) -> u32 {
@@ -188,12 +191,12 @@ impl Set {
 /// A `VkDescriptorUpdateTemplate`.
 pub(crate) struct Template {
     pub(crate) entries: Vec<vk::DescriptorUpdateTemplateEntry>,
-    pub(crate) target: Target,
+    pub(crate) target: TemplateTarget,
     pub(crate) host: HostBytes,
 }
 
 /// The target of a template.
-pub(crate) enum Target {
-    Set(Arc<SetLayout>),
-    Push { point: vk::PipelineBindPoint, layout: Arc<PipelineLayout>, set: u32 },
+pub(crate) enum TemplateTarget {
+    Set(Arc<SetLayoutDescription>),
+    Push { point: vk::PipelineBindPoint, layout: Arc<PipelineLayoutDescription>, set: u32 },
 }

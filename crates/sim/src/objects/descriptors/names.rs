@@ -7,7 +7,7 @@ use crate::facts::profiles::LimitsProfile;
 
 /// The parts of a descriptor of each type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum DescriptorFamily {
     Buffer,
     Texels,
     Image,
@@ -16,20 +16,20 @@ pub(crate) enum Family {
     Other,
 }
 
-pub(crate) fn family(kind: Type) -> Family {
+pub(crate) fn family(kind: Type) -> DescriptorFamily {
     match kind {
         Type::UNIFORM_BUFFER
         | Type::STORAGE_BUFFER
         | Type::UNIFORM_BUFFER_DYNAMIC
-        | Type::STORAGE_BUFFER_DYNAMIC => Family::Buffer,
-        Type::UNIFORM_TEXEL_BUFFER | Type::STORAGE_TEXEL_BUFFER => Family::Texels,
+        | Type::STORAGE_BUFFER_DYNAMIC => DescriptorFamily::Buffer,
+        Type::UNIFORM_TEXEL_BUFFER | Type::STORAGE_TEXEL_BUFFER => DescriptorFamily::Texels,
         Type::SAMPLER
         | Type::COMBINED_IMAGE_SAMPLER
         | Type::SAMPLED_IMAGE
         | Type::STORAGE_IMAGE
-        | Type::INPUT_ATTACHMENT => Family::Image,
-        Type::INLINE_UNIFORM_BLOCK => Family::Inline,
-        _ => Family::Other,
+        | Type::INPUT_ATTACHMENT => DescriptorFamily::Image,
+        Type::INLINE_UNIFORM_BLOCK => DescriptorFamily::Inline,
+        _ => DescriptorFamily::Other,
     }
 }
 

@@ -8,9 +8,9 @@ use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::profiles::DescriptorBufferLimits;
 use crate::objects::descriptor_table::Meaning;
-use crate::objects::descriptors::contents::Descriptor;
-use crate::objects::descriptors::{Binding, SetLayout};
-use crate::objects::state::{Bytes, DeviceState};
+use crate::objects::descriptors::contents::SimulatedDescriptor;
+use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription};
+use crate::objects::state::{DeviceState, StoreRange};
 
 /// The ranges of bytes of an element of a binding, in a set at an address. There are two ranges if arrays of combined
 /// images and samplers are kept apart.
@@ -18,9 +18,9 @@ pub(crate) fn parts(
     limits: &DescriptorBufferLimits,
     state: &DeviceState,
     address: u64,
-    layout: &SetLayout,
-    (binding, shape, element): (u32, &Binding, u32),
-) -> Result<Vec<(Bytes, usize)>, Broken> {
+    layout: &SetLayoutDescription,
+    (binding, shape, element): (u32, &LayoutBinding, u32),
+) -> Result<Vec<(StoreRange, usize)>, Broken> {
     let places = SetPlaces::of(limits, layout);
     let parts = places.element(limits, &BindingShape::new(limits, binding, shape), element);
     let found = parts.unwrap_or_default().into_iter().map(|(offset, size)| {
@@ -41,9 +41,9 @@ pub(crate) fn descriptor(
     limits: &DescriptorBufferLimits,
     state: &DeviceState,
     address: u64,
-    layout: &SetLayout,
-    at: (u32, &Binding, u32),
-) -> Result<Descriptor, Broken> {
+    layout: &SetLayoutDescription,
+    at: (u32, &LayoutBinding, u32),
+) -> Result<SimulatedDescriptor, Broken> {
     let mut meanings = Vec::new();
     for (place, size) in parts(limits, state, address, layout, at)? {
         let mut bytes = vec![0; size];
@@ -59,9 +59,11 @@ pub(crate) fn descriptor(
     match *meanings.as_slice() {
         [Meaning::Image { kind, view, layout, .. }, Meaning::Sampler(sampler)]
         | [Meaning::Image { kind, view, layout, sampler }] => {
-            Ok(Descriptor::Image { kind, sampler, view, layout })
+            Ok(SimulatedDescriptor::Image { kind, sampler, view, layout })
         }
-        [Meaning::Sampler(sampler)] => Ok(Descriptor::Image { kind: Type::SAMPLER, sampler, view, layout }),
+        [Meaning::Sampler(sampler)] => {
+            Ok(SimulatedDescriptor::Image { kind: Type::SAMPLER, sampler, view, layout })
+        }
         [Meaning::Buffer { kind, address, range }] => {
             let Some(found) = state.locate(address, vk::BufferUsageFlags::empty()) else {
                 let text = format!("the buffer at {address:#x}, which it describes, is destroyed");
@@ -69,7 +71,7 @@ pub(crate) fn descriptor(
             };
             let size = state.buffers.get(&found.buffer).map_or(0, |buffer| buffer.description.size);
             let offset = size.saturating_sub(found.left);
-            Ok(Descriptor::Buffer { kind, buffer: found.buffer, offset, range })
+            Ok(SimulatedDescriptor::Buffer { kind, buffer: found.buffer, offset, range })
         }
         _ => {
             let text = "it holds what no shader of the simulated device can use".to_owned();
@@ -82,7 +84,7 @@ pub(crate) fn descriptor(
 fn decode(
     limits: &DescriptorBufferLimits,
     state: &DeviceState,
-    shape: &Binding,
+    shape: &LayoutBinding,
     bytes: &[u8],
 ) -> Result<Meaning, Broken> {
     refuse_if!(bytes.iter().all(|&byte| byte == 0) => "SUBLET-descriptor-unwritten",

@@ -16,13 +16,13 @@ use crate::memory::usage::no_descriptor_buffers;
 use crate::objects::descriptor_table::Meaning;
 use crate::objects::descriptors::names::buffer_needs;
 use crate::objects::entry::on_device;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The most bytes that a descriptor of any driver has (section "Required Limits").
 const MOST_BYTES: usize = 256;
 
 /// The object that a program wants a descriptor of, copied out of the union that it passes.
-enum Asked {
+enum RequestedDescriptor {
     Sampler(Option<vk::Sampler>),
     Image(Option<vk::DescriptorImageInfo>),
     Buffer(Option<(u64, u64, vk::Format)>),
@@ -66,23 +66,23 @@ pub(crate) unsafe extern "system" fn get(
 ///
 /// 1. The field of `info.data` that goes with `info.ty` is set.
 /// 2. It is NULL, or what it points to is valid.
-unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> Asked {
+unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> RequestedDescriptor {
     match info.ty {
         Type::SAMPLER => {
             // SAFETY: 1 of `asked`.
             let sampler = unsafe { info.data.p_sampler };
             // SAFETY: 2 of `asked`.
-            Asked::Sampler(unsafe { chain::input(sampler) }.copied())
+            RequestedDescriptor::Sampler(unsafe { chain::input(sampler) }.copied())
         }
         Type::COMBINED_IMAGE_SAMPLER | Type::SAMPLED_IMAGE | Type::STORAGE_IMAGE | Type::INPUT_ATTACHMENT => {
             // SAFETY: 1 of `asked`: all four are a pointer to the same structure.
             let image = unsafe { info.data.p_sampled_image };
             // SAFETY: 2 of `asked`.
-            Asked::Image(unsafe { chain::input(image) }.copied())
+            RequestedDescriptor::Image(unsafe { chain::input(image) }.copied())
         }
         Type::ACCELERATION_STRUCTURE_KHR => {
             // SAFETY: 1 of `asked`.
-            Asked::AccelerationStructure(unsafe { info.data.acceleration_structure })
+            RequestedDescriptor::AccelerationStructure(unsafe { info.data.acceleration_structure })
         }
         Type::UNIFORM_TEXEL_BUFFER
         | Type::STORAGE_TEXEL_BUFFER
@@ -92,19 +92,19 @@ unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> Asked {
             let buffer = unsafe { info.data.p_storage_buffer };
             // SAFETY: 2 of `asked`.
             let buffer = unsafe { chain::input(buffer) };
-            Asked::Buffer(buffer.map(|buffer| (buffer.address, buffer.range, buffer.format)))
+            RequestedDescriptor::Buffer(buffer.map(|buffer| (buffer.address, buffer.range, buffer.format)))
         }
         // The caller refuses other types before it uses this value.
-        _ => Asked::Sampler(None),
+        _ => RequestedDescriptor::Sampler(None),
     }
 }
 
 /// Writes the bytes of a descriptor, all of `to`.
 fn write(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     kind: Type,
-    asked: &Asked,
+    asked: &RequestedDescriptor,
     to: &mut [u8],
 ) -> Result<(), Broken> {
     if !device.features.descriptor_buffer {
@@ -117,22 +117,22 @@ fn write(
     refuse_if!(to.len() != size => "VUID-vkGetDescriptorEXT-dataSize-08125",
         "dataSize is {}, and a descriptor of type {kind:?} has {size} bytes", to.len());
     let encoded = match asked {
-        Asked::Sampler(sampler) => {
+        RequestedDescriptor::Sampler(sampler) => {
             let sampler = sampler.unwrap_or_default();
             check_sampler(device, state, sampler, "VUID-VkDescriptorGetInfoEXT-pSampler-parameter")?;
             state.descriptor_bytes.encode(Meaning::Sampler(sampler), to)
         }
-        Asked::Image(image) => {
+        RequestedDescriptor::Image(image) => {
             let image = image.unwrap_or_default();
             check_image(device, state, kind, &image)?;
             write_image(state, &limits, kind, &image, to)
         }
-        Asked::Buffer(buffer) => {
+        RequestedDescriptor::Buffer(buffer) => {
             let (address, range, format) = buffer.unwrap_or_default();
             check_buffer(device, state, kind, (address, range, format))?;
             state.descriptor_bytes.encode(Meaning::Buffer { kind, address, range }, to)
         }
-        Asked::AccelerationStructure(address) => {
+        RequestedDescriptor::AccelerationStructure(address) => {
             state.descriptor_bytes.encode(Meaning::AccelerationStructure(*address), to)
         }
     };
@@ -164,7 +164,7 @@ fn write_image(
 }
 
 fn check_sampler(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     sampler: vk::Sampler,
     rule: &'static str,
@@ -176,7 +176,7 @@ fn check_sampler(
 }
 
 fn check_image(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     image: &vk::DescriptorImageInfo,
@@ -226,7 +226,7 @@ fn check_image(
 }
 
 fn check_buffer(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     (address, range, format): (u64, u64, vk::Format),

@@ -4,7 +4,7 @@ use ash::vk;
 
 use crate::facts::arithmetic::{align_up, host_size, widen};
 use crate::facts::profiles::DescriptorBufferLimits;
-use crate::objects::descriptors::{Binding, SetLayout};
+use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription};
 
 /// The properties of a binding that decide its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ const INLINE_ALIGNMENT: u64 = 16;
 
 impl BindingShape {
     /// The shape of a binding of a set layout.
-    pub(crate) fn new(limits: &DescriptorBufferLimits, number: u32, binding: &Binding) -> Self {
+    pub(crate) fn new(limits: &DescriptorBufferLimits, number: u32, binding: &LayoutBinding) -> Self {
         // A mutable descriptor has space for its largest type.
         let mutable = binding.mutable.iter().filter_map(|&kind| limits.size(kind)).max();
         let bytes = limits.size(binding.kind).or(mutable).unwrap_or(1);
@@ -46,7 +46,7 @@ pub(crate) struct SetPlaces {
 
 impl SetPlaces {
     /// The places of a set layout's bindings.
-    pub(crate) fn of(limits: &DescriptorBufferLimits, layout: &SetLayout) -> Self {
+    pub(crate) fn of(limits: &DescriptorBufferLimits, layout: &SetLayoutDescription) -> Self {
         let shape = |(&number, binding)| BindingShape::new(limits, number, binding);
         Self::new(limits, &layout.bindings.iter().map(shape).collect::<Vec<_>>())
     }

@@ -18,7 +18,7 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::memory::usage::{buffer_limits, no_descriptor_buffers};
 use crate::objects::entry::{entries, on_device};
-use crate::objects::state::{Device, Hub};
+use crate::objects::state::{DeviceObject, Hub};
 use layout::SetPlaces;
 
 pub(crate) use find::{descriptor, parts};
@@ -75,7 +75,7 @@ pub(crate) fn write_properties(hub: &Hub, out: &mut vk::PhysicalDeviceDescriptor
 
 /// The places of a set layout that is made for descriptor buffers.
 fn places(
-    device: &Device,
+    device: &DeviceObject,
     layout: vk::DescriptorSetLayout,
     [enabled, parameter, flag]: [&'static str; 3],
 ) -> Result<SetPlaces, Broken> {

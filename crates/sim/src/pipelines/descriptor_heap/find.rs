@@ -9,18 +9,20 @@ use crate::facts::ffi::resource_type as resource;
 use crate::facts::profiles::DescriptorHeapLimits;
 use crate::objects::descriptor_table::Meaning;
 use crate::objects::descriptors::names::buffer_needs;
-use crate::objects::heaps::{HeapBinding, HeapImage, HeapPlace, Index, Mapping, SamplerState, Source};
-use crate::objects::state::{Bytes, Device, DeviceState};
+use crate::objects::heaps::{
+    HeapAddress, HeapBinding, HeapImage, Index, MappedSource, SamplerState, SetMapping,
+};
+use crate::objects::state::{DeviceObject, DeviceState, StoreRange};
 
 /// The kind of descriptor that a shader requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ShaderDescriptorKind {
     Buffer,
     Image,
     Sampler,
 }
 
-impl Asked {
+impl ShaderDescriptorKind {
     /// The types of variables that it may be, the certain ones first.
     fn masks(self) -> &'static [u32] {
         const BUFFERS: u32 = resource::UNIFORM_BUFFER
@@ -37,7 +39,7 @@ impl Asked {
 }
 
 /// The result of a lookup.
-pub(crate) enum Seen {
+pub(crate) enum HeapDescriptor {
     /// A range of a buffer.
     Buffer {
         kind: Type,
@@ -47,7 +49,7 @@ pub(crate) enum Seen {
     },
     /// Bytes from an address on.
     Bytes {
-        bytes: Bytes,
+        bytes: StoreRange,
         len: u64,
         writable: bool,
     },
@@ -59,7 +61,7 @@ pub(crate) enum Seen {
 
 /// The heaps that are bound, and push data.
 pub(crate) struct HeapView<'a> {
-    pub(crate) device: &'a Device,
+    pub(crate) device: &'a DeviceObject,
     pub(crate) state: &'a DeviceState,
     pub(crate) limits: DescriptorHeapLimits,
     /// Resources, and samplers.
@@ -131,7 +133,7 @@ impl HeapView<'_> {
     }
 
     /// The descriptor at an offset of a heap.
-    fn descriptor(&self, sampler: bool, offset: u64) -> Result<Seen, Broken> {
+    fn descriptor(&self, sampler: bool, offset: u64) -> Result<HeapDescriptor, Broken> {
         let heap = self.heap(sampler)?;
         let smallest = if sampler { self.limits.sampler } else { self.limits.buffer.min(self.limits.image) };
         let end = offset.saturating_add(smallest);
@@ -159,7 +161,7 @@ impl HeapView<'_> {
         Err(("SUBLET-descriptor-garbage", format!("the bytes at {offset} are no descriptor")))
     }
 
-    fn seen(&self, meaning: Meaning) -> Result<Seen, Broken> {
+    fn seen(&self, meaning: Meaning) -> Result<HeapDescriptor, Broken> {
         let gone = |text: String| Err(("SUBLET-descriptor-destroyed", text));
         match meaning {
             Meaning::Buffer { kind, address, range } => {
@@ -167,7 +169,7 @@ impl HeapView<'_> {
                     return gone(format!("the buffer at {address:#x}, which it describes, is destroyed"));
                 };
                 let size = self.state.buffers.get(&found.buffer).map_or(0, |of| of.description.size);
-                Ok(Seen::Buffer {
+                Ok(HeapDescriptor::Buffer {
                     kind,
                     buffer: found.buffer,
                     offset: size.saturating_sub(found.left),
@@ -175,10 +177,10 @@ impl HeapView<'_> {
                 })
             }
             Meaning::HeapImage(image) => match self.state.image_bytes(image.image) {
-                Ok(_) => Ok(Seen::Image(image)),
+                Ok(_) => Ok(HeapDescriptor::Image(image)),
                 Err(reason) => gone(format!("{} is {reason:?}", self.state.name(image.image))),
             },
-            Meaning::HeapSampler(sampler) => Ok(Seen::Sampler(sampler)),
+            Meaning::HeapSampler(sampler) => Ok(HeapDescriptor::Sampler(sampler)),
             Meaning::Image { .. } | Meaning::Sampler(_) => {
                 let text = "the bytes are of a descriptor buffer's descriptor".to_owned();
                 Err(("SUBLET-descriptor-garbage", text))
@@ -191,7 +193,7 @@ impl HeapView<'_> {
     }
 
     /// Bytes from an address on.
-    fn at_address(&self, address: u64, mask: u32) -> Result<Seen, Broken> {
+    fn at_address(&self, address: u64, mask: u32) -> Result<HeapDescriptor, Broken> {
         let uniform = mask & resource::UNIFORM_BUFFER != 0;
         let limits = &self.device.profile().limits;
         let (kind, unusable, misaligned) = if uniform {
@@ -209,22 +211,22 @@ impl HeapView<'_> {
             "{} has not the usage {usage:?}", self.state.name(found.buffer));
         refuse_if!(!is_aligned(address, alignment.max(1)) => misaligned,
             "the address {address:#x} is no multiple of {alignment}");
-        Ok(Seen::Bytes { bytes: found.bytes, len: found.left, writable: !uniform })
+        Ok(HeapDescriptor::Bytes { bytes: found.bytes, len: found.left, writable: !uniform })
     }
 }
 
 /// Looks up an offset of a heap, for shaders that were written for heaps.
-pub(crate) fn at_offset(view: &HeapView<'_>, sampler: bool, offset: u64) -> Result<Seen, Broken> {
+pub(crate) fn at_offset(view: &HeapView<'_>, sampler: bool, offset: u64) -> Result<HeapDescriptor, Broken> {
     view.descriptor(sampler, offset)
 }
 
 /// Looks up a set's number, a binding and an element through the pipeline's mappings.
 pub(crate) fn mapped(
     view: &HeapView<'_>,
-    mappings: &[Mapping],
+    mappings: &[SetMapping],
     (set, binding, element): (u32, u32, u32),
-    asked: Asked,
-) -> Result<Seen, Broken> {
+    asked: ShaderDescriptorKind,
+) -> Result<HeapDescriptor, Broken> {
     let fits = |&&mask: &&u32| mappings.iter().any(|mapping| mapping.fits(set, binding, mask));
     let mask = asked.masks().iter().find(fits);
     let found = mask.and_then(|&mask| mappings.iter().find(|mapping| mapping.fits(set, binding, mask)));
@@ -233,18 +235,18 @@ pub(crate) fn mapped(
         return Err(("VUID-VkComputePipelineCreateInfo-flags-11312", text));
     };
     match mapping.source {
-        Source::Heap { embedded: Some(sampler), .. } if asked == Asked::Sampler => {
+        MappedSource::Heap { embedded: Some(sampler), .. } if asked == ShaderDescriptorKind::Sampler => {
             let reserved = view.heap(true)?.reserved;
             let least = view.limits.sampler_reserved_with_embedded;
             refuse_if!(reserved.1 - reserved.0 < least => "VUID-vkCmdDispatch-pBindInfo-11375",
                 "{} bytes of the sampler heap are reserved, and embedded samplers want {least}",
                 reserved.1 - reserved.0);
-            Ok(Seen::Sampler(sampler))
+            Ok(HeapDescriptor::Sampler(sampler))
         }
-        Source::Heap { place, sampler, combined, .. } => {
+        MappedSource::Heap { place, sampler, combined, .. } => {
             // A lone sampler is at the main offset; that of a combined descriptor has an offset of its own.
             let is_pair = mask == resource::COMBINED_SAMPLED_IMAGE;
-            let second = asked == Asked::Sampler && is_pair;
+            let second = asked == ShaderDescriptorKind::Sampler && is_pair;
             let used = if second { sampler } else { place };
             let element = (binding - mapping.first).saturating_add(element);
             let word = view.word(if combined && is_pair { place.index } else { used.index }, element)?;
@@ -255,15 +257,19 @@ pub(crate) fn mapped(
             };
             let offset = offset_of(&used, index, element);
             let (alignment, rule) = match asked {
-                Asked::Buffer => (view.limits.buffer_alignment, "VUID-vkCmdDispatch-None-11297"),
-                Asked::Image => (view.limits.image_alignment, "VUID-vkCmdDispatch-None-11298"),
-                Asked::Sampler => (view.limits.sampler_alignment, "VUID-vkCmdDispatch-None-11299"),
+                ShaderDescriptorKind::Buffer => {
+                    (view.limits.buffer_alignment, "VUID-vkCmdDispatch-None-11297")
+                }
+                ShaderDescriptorKind::Image => (view.limits.image_alignment, "VUID-vkCmdDispatch-None-11298"),
+                ShaderDescriptorKind::Sampler => {
+                    (view.limits.sampler_alignment, "VUID-vkCmdDispatch-None-11299")
+                }
             };
             refuse_if!(!is_aligned(offset, alignment) => rule,
                 "the offset {offset} is no multiple of {alignment}");
-            view.descriptor(asked == Asked::Sampler, offset)
+            view.descriptor(asked == ShaderDescriptorKind::Sampler, offset)
         }
-        Source::HeapData { heap: offset, push } => {
+        MappedSource::HeapData { heap: offset, push } => {
             let heap = view.heap(false)?;
             let offset = u64::from(offset) + u64::from(u32::from_le_bytes(view.pushed(push)?));
             let address = heap.address.saturating_add(offset);
@@ -275,28 +281,28 @@ pub(crate) fn mapped(
             // Data before and behind the reserved range is the program's.
             let before = if offset < heap.reserved.1 { heap.reserved.0.saturating_sub(offset) } else { len };
             let len = if heap.reserved.0 == heap.reserved.1 { len } else { before };
-            Ok(Seen::Bytes { bytes: found.bytes, len, writable: false })
+            Ok(HeapDescriptor::Bytes { bytes: found.bytes, len, writable: false })
         }
-        Source::PushData(offset) => {
+        MappedSource::PushData(offset) => {
             let size = (1..=view.limits.max_push_data.saturating_sub(offset.into())).rev().find_map(|size| {
                 let size = u32::try_from(size).ok()?;
                 (view.push)(offset, size)
             });
             match size {
-                Some(bytes) => Ok(Seen::Data(bytes.to_vec())),
-                None => view.pushed::<4>(offset).map(|bytes| Seen::Data(bytes.to_vec())),
+                Some(bytes) => Ok(HeapDescriptor::Data(bytes.to_vec())),
+                None => view.pushed::<4>(offset).map(|bytes| HeapDescriptor::Data(bytes.to_vec())),
             }
         }
-        Source::PushAddress(offset) => {
+        MappedSource::PushAddress(offset) => {
             view.at_address(u64::from_le_bytes(view.pushed(offset)?), mapping.mask & mask)
         }
-        Source::IndirectAddress { push, address } => {
+        MappedSource::IndirectAddress { push, address } => {
             let at = (u64::from_le_bytes(view.pushed(push)?), u64::from(address));
             let aligned = (8, "VUID-vkCmdDispatch-None-11304");
             let found = view.memory(at, aligned, "VUID-vkCmdDispatch-None-11305")?;
             view.at_address(u64::from_le_bytes(found), mapping.mask & mask)
         }
-        Source::RecordData(_) | Source::RecordAddress(_) => no_record(),
+        MappedSource::RecordData(_) | MappedSource::RecordAddress(_) => no_record(),
     }
 }
 
@@ -306,7 +312,7 @@ fn no_record<T>() -> Result<T, Broken> {
 }
 
 /// The byte offset in a heap.
-fn offset_of(place: &HeapPlace, index: u32, element: u32) -> u64 {
+fn offset_of(place: &HeapAddress, index: u32, element: u32) -> u64 {
     let product = |count: u32, stride: u32| u64::from(count) * u64::from(stride);
     let sum = u64::from(place.offset).saturating_add(product(index, place.index_stride));
     sum.saturating_add(product(element, place.array_stride))

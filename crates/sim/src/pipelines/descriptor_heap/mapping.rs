@@ -9,7 +9,7 @@ use crate::facts::chain;
 use crate::facts::ffi;
 use crate::facts::ffi::{mapping_source as source, resource_type as resource};
 use crate::facts::profiles::DescriptorHeapLimits;
-use crate::objects::heaps::{HeapPlace, Index, Mapping, SamplerState, Source};
+use crate::objects::heaps::{HeapAddress, Index, MappedSource, SamplerState, SetMapping};
 
 /// The mappings in the chain of a stage, or the rule that they break. Empty if there are none.
 ///
@@ -20,17 +20,17 @@ pub(crate) unsafe fn read(
     limits: &DescriptorHeapLimits,
     uniform_alignment: u64,
     next: *const std::ffi::c_void,
-) -> Result<Vec<Mapping>, Broken> {
+) -> Result<Vec<SetMapping>, Broken> {
     // SAFETY: the promise of `read`.
     let info = unsafe { chain::find::<ffi::ShaderDescriptorSetAndBindingMappingInfoEXT>(next) };
     let Some(info) = info else { return Ok(Vec::new()) };
     // SAFETY: VUID-VkShaderDescriptorSetAndBindingMappingInfoEXT-pMappings-parameter.
     let infos = unsafe { chain::array(info.p_mappings, info.mapping_count) };
-    let mut all: Vec<Mapping> = Vec::new();
+    let mut all: Vec<SetMapping> = Vec::new();
     for info in infos {
         // SAFETY: as above: a valid structure.
         let source = unsafe { source_of(info) }?;
-        let mapping = Mapping {
+        let mapping = SetMapping {
             set: info.descriptor_set,
             first: info.first_binding,
             count: info.binding_count,
@@ -40,8 +40,8 @@ pub(crate) unsafe fn read(
         check(limits, uniform_alignment, &mapping).map_err(|(rule, text)| {
             (rule, format!("set {}, binding {}: {text}", mapping.set, mapping.first))
         })?;
-        let overlaps = |other: &Mapping| {
-            let end = |of: &Mapping| of.first.saturating_add(of.count);
+        let overlaps = |other: &SetMapping| {
+            let end = |of: &SetMapping| of.first.saturating_add(of.count);
             other.set == mapping.set
                 && other.mask & mapping.mask != 0
                 && other.first < end(&mapping)
@@ -58,15 +58,15 @@ pub(crate) unsafe fn read(
 /// # Safety
 ///
 /// The info is valid: the field of its union that goes with its source is set, and points to what is valid.
-unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Source, Broken> {
+unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<MappedSource, Broken> {
     // The parts of a source in a heap, in the order of the structures.
     let heap = |place, sampler, embedded: *const vk::SamplerCreateInfo<'static>, combined: vk::Bool32| {
         // SAFETY: the promise of `source_of`.
         let embedded = unsafe { chain::input(embedded) }.map(SamplerState::new);
-        Source::Heap { place, sampler, embedded, combined: combined != vk::FALSE }
+        MappedSource::Heap { place, sampler, embedded, combined: combined != vk::FALSE }
     };
     let place =
-        |offset, index, index_stride, array_stride| HeapPlace { offset, index, index_stride, array_stride };
+        |offset, index, index_stride, array_stride| HeapAddress { offset, index, index_stride, array_stride };
     // Structures that have the same fields and no common type.
     macro_rules! indexed {
         ($data:ident, $one:expr, $other:expr) => {
@@ -129,20 +129,20 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
         source::RESOURCE_HEAP_DATA => {
             // SAFETY: as above.
             let data = unsafe { info.source_data.heap_data };
-            Source::HeapData { heap: data.heap_offset, push: data.push_offset }
+            MappedSource::HeapData { heap: data.heap_offset, push: data.push_offset }
         }
         source::PUSH_DATA => {
             // SAFETY: as above.
-            Source::PushData(unsafe { info.source_data.push_data_offset })
+            MappedSource::PushData(unsafe { info.source_data.push_data_offset })
         }
         source::PUSH_ADDRESS => {
             // SAFETY: as above.
-            Source::PushAddress(unsafe { info.source_data.push_address_offset })
+            MappedSource::PushAddress(unsafe { info.source_data.push_address_offset })
         }
         source::INDIRECT_ADDRESS => {
             // SAFETY: as above.
             let data = unsafe { info.source_data.indirect_address };
-            Source::IndirectAddress { push: data.push_offset, address: data.address_offset }
+            MappedSource::IndirectAddress { push: data.push_offset, address: data.address_offset }
         }
         source::HEAP_WITH_SHADER_RECORD_INDEX => {
             // SAFETY: as above.
@@ -153,11 +153,11 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
         }
         source::SHADER_RECORD_DATA => {
             // SAFETY: as above.
-            Source::RecordData(unsafe { info.source_data.shader_record_data_offset })
+            MappedSource::RecordData(unsafe { info.source_data.shader_record_data_offset })
         }
         source::SHADER_RECORD_ADDRESS => {
             // SAFETY: as above.
-            Source::RecordAddress(unsafe { info.source_data.shader_record_address_offset })
+            MappedSource::RecordAddress(unsafe { info.source_data.shader_record_address_offset })
         }
         other => {
             let text = format!("source is {other}");
@@ -170,7 +170,7 @@ const BUFFERS: u32 =
     resource::UNIFORM_BUFFER | resource::READ_ONLY_STORAGE_BUFFER | resource::READ_WRITE_STORAGE_BUFFER;
 const IMAGES: u32 = resource::SAMPLED_IMAGE | resource::READ_ONLY_IMAGE | resource::READ_WRITE_IMAGE;
 
-fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mapping) -> Result<(), Broken> {
+fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &SetMapping) -> Result<(), Broken> {
     let broken = |is: bool, rule: &'static str, text: &str| {
         if is { Err((rule, text.to_owned())) } else { Ok(()) }
     };
@@ -184,7 +184,7 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
     let (addressed, addressed_rule) =
         (BUFFERS | resource::ACCELERATION_STRUCTURE, "VUID-VkDescriptorSetAndBindingMappingEXT-source-11357");
     match mapping.source {
-        Source::Heap { place, sampler, embedded, combined } => {
+        MappedSource::Heap { place, sampler, embedded, combined } => {
             check_places(limits, mask, &place, &sampler)?;
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11389";
             broken(embedded.is_some() && count != 1, rule, "an embedded sampler for several bindings")?;
@@ -239,7 +239,7 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
                 }
             }
         }
-        Source::HeapData { heap, push } => {
+        MappedSource::HeapData { heap, push } => {
             broken(count != 1, one, "heap data for several bindings")?;
             broken(mask & resource::UNIFORM_BUFFER == 0, uniform, "heap data, and no uniform buffers")?;
             let aligned = is_aligned(heap.into(), uniform_alignment.max(1));
@@ -250,19 +250,19 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
             broken(misplaced(push, 4), rule, text)?;
             broken(beyond(push, 4), "VUID-VkDescriptorMappingSourceHeapDataEXT-pushOffset-11265", text)
         }
-        Source::PushData(push) => {
+        MappedSource::PushData(push) => {
             broken(count != 1, one, "push data for several bindings")?;
             broken(mask & resource::UNIFORM_BUFFER == 0, uniform, "push data, and no uniform buffers")?;
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11246";
             broken(misplaced(push, 4), rule, "pushDataOffset is no multiple of 4")
         }
-        Source::PushAddress(push) => {
+        MappedSource::PushAddress(push) => {
             broken(count != 1, one, "an address for several bindings")?;
             broken(mask & addressed == 0, addressed_rule, "an address, and no buffers")?;
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11247";
             broken(misplaced(push, 8), rule, "pushAddressOffset is no multiple of 8")
         }
-        Source::IndirectAddress { push, address } => {
+        MappedSource::IndirectAddress { push, address } => {
             broken(count != 1, one, "an address for several bindings")?;
             let text = "the address is misplaced in push data, or beyond it";
             let rule = "VUID-VkDescriptorMappingSourceIndirectAddressEXT-pushOffset-11266";
@@ -272,7 +272,7 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
             let rule = "VUID-VkDescriptorMappingSourceIndirectAddressEXT-addressOffset-11268";
             broken(misplaced(address, 8), rule, "addressOffset is no multiple of 8")
         }
-        Source::RecordData(offset) => {
+        MappedSource::RecordData(offset) => {
             broken(count != 1, one_of_record, "data of a record for several bindings")?;
             broken(
                 mask & resource::UNIFORM_BUFFER == 0,
@@ -282,7 +282,7 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11249";
             broken(misplaced(offset, 4), rule, "shaderRecordDataOffset is no multiple of 4")
         }
-        Source::RecordAddress(offset) => {
+        MappedSource::RecordAddress(offset) => {
             broken(count != 1, one_of_record, "an address for several bindings")?;
             broken(mask & addressed == 0, addressed_rule, "an address, and no buffers")?;
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11250";
@@ -296,8 +296,8 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
 fn check_places(
     limits: &DescriptorHeapLimits,
     mask: u32,
-    place: &HeapPlace,
-    sampler: &HeapPlace,
+    place: &HeapAddress,
+    sampler: &HeapAddress,
 ) -> Result<(), Broken> {
     if mask == resource::ALL {
         return Ok(());

@@ -15,7 +15,7 @@ use crate::facts::ffi;
 use crate::objects::entry::{entries, on_physical_device};
 use crate::objects::state::Hub;
 
-pub(crate) use find::{Asked, HeapView, Seen, at_offset, mapped};
+pub(crate) use find::{HeapDescriptor, HeapView, ShaderDescriptorKind, at_offset, mapped};
 pub(crate) use mapping::read as read_mappings;
 
 entries! {

@@ -15,11 +15,11 @@ use crate::objects::descriptor_table::Meaning;
 use crate::objects::descriptors::names::buffer_needs;
 use crate::objects::entry::on_device;
 use crate::objects::heaps::{HeapImage, SamplerState};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The object that a program wants a descriptor of, copied out of the union that it passes. `None` for the null
 /// descriptor.
-enum Asked {
+enum WrittenDescriptor {
     Image(Option<HeapImage>),
     Texels(Option<(ffi::DeviceAddressRangeKHR, vk::Format)>),
     Range(Option<ffi::DeviceAddressRangeKHR>),
@@ -32,7 +32,7 @@ enum Asked {
 ///
 /// Each range of `to` is valid for writes.
 unsafe fn write_all<T>(
-    device: &Device,
+    device: &DeviceObject,
     infos: &[T],
     to: &[ffi::HostAddressRangeEXT],
     [enabled, count, too_small]: [&'static str; 3],
@@ -141,16 +141,16 @@ pub(crate) unsafe extern "system" fn resources(
 ///
 /// 1. The field of `info.data` that goes with `info.ty` is set.
 /// 2. It is NULL, or what it points to is valid.
-unsafe fn asked(info: &ffi::ResourceDescriptorInfoEXT) -> Asked {
+unsafe fn asked(info: &ffi::ResourceDescriptorInfoEXT) -> WrittenDescriptor {
     match info.ty {
         Type::SAMPLED_IMAGE | Type::STORAGE_IMAGE | Type::INPUT_ATTACHMENT => {
             // SAFETY: 1 of `asked`.
             let image = unsafe { info.data.p_image };
             // SAFETY: 2 of `asked`.
-            let Some(image) = (unsafe { chain::input(image) }) else { return Asked::Image(None) };
+            let Some(image) = (unsafe { chain::input(image) }) else { return WrittenDescriptor::Image(None) };
             // SAFETY: VUID-VkImageDescriptorInfoEXT-pView-parameter.
             let view = unsafe { chain::input(image.p_view) };
-            Asked::Image(view.map(|view| {
+            WrittenDescriptor::Image(view.map(|view| {
                 let of = &view.subresource_range;
                 HeapImage {
                     kind: info.ty,
@@ -169,45 +169,47 @@ unsafe fn asked(info: &ffi::ResourceDescriptorInfoEXT) -> Asked {
             let texels = unsafe { info.data.p_texel_buffer };
             // SAFETY: 2 of `asked`.
             let texels = unsafe { chain::input(texels) };
-            Asked::Texels(texels.map(|texels| (texels.address_range, texels.format)))
+            WrittenDescriptor::Texels(texels.map(|texels| (texels.address_range, texels.format)))
         }
         Type::UNIFORM_BUFFER | Type::STORAGE_BUFFER | Type::ACCELERATION_STRUCTURE_KHR => {
             // SAFETY: 1 of `asked`.
             let range = unsafe { info.data.p_address_range };
             // SAFETY: 2 of `asked`.
-            Asked::Range(unsafe { chain::input(range) }.copied())
+            WrittenDescriptor::Range(unsafe { chain::input(range) }.copied())
         }
-        _ => Asked::Nothing,
+        _ => WrittenDescriptor::Nothing,
     }
 }
 
 /// Writes the bytes of a resource's descriptor. False if the device's table is full.
 fn write_one(
-    device: &Device,
+    device: &DeviceObject,
     state: &mut DeviceState,
     kind: Type,
-    asked: &Asked,
+    asked: &WrittenDescriptor,
     to: &mut [u8],
 ) -> Result<bool, Broken> {
     let null = |rule| Err((rule, "it is NULL, and the feature nullDescriptor is not enabled".to_owned()));
     match asked {
-        Asked::Nothing => Err(("VUID-VkResourceDescriptorInfoEXT-type-11210", format!("type is {kind:?}"))),
-        Asked::Image(None) if kind == Type::INPUT_ATTACHMENT => {
+        WrittenDescriptor::Nothing => {
+            Err(("VUID-VkResourceDescriptorInfoEXT-type-11210", format!("type is {kind:?}")))
+        }
+        WrittenDescriptor::Image(None) if kind == Type::INPUT_ATTACHMENT => {
             null("VUID-VkResourceDescriptorInfoEXT-type-11469")
         }
-        Asked::Image(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11211"),
-        Asked::Texels(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11212"),
-        Asked::Range(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11213"),
-        Asked::Image(Some(image)) => {
+        WrittenDescriptor::Image(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11211"),
+        WrittenDescriptor::Texels(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11212"),
+        WrittenDescriptor::Range(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11213"),
+        WrittenDescriptor::Image(Some(image)) => {
             check_image(device, state, image)?;
             Ok(state.descriptor_bytes.encode(Meaning::HeapImage(*image), to))
         }
-        Asked::Range(Some(range)) if kind == Type::ACCELERATION_STRUCTURE_KHR => {
+        WrittenDescriptor::Range(Some(range)) if kind == Type::ACCELERATION_STRUCTURE_KHR => {
             refuse_if!(!is_aligned(range.address, 256) => "VUID-VkResourceDescriptorInfoEXT-type-11454",
                 "the address {:#x} is no multiple of 256", range.address);
             Ok(state.descriptor_bytes.encode(Meaning::AccelerationStructure(range.address), to))
         }
-        Asked::Range(Some(range)) | Asked::Texels(Some((range, _))) => {
+        WrittenDescriptor::Range(Some(range)) | WrittenDescriptor::Texels(Some((range, _))) => {
             check_range(device, state, kind, range)?;
             let (address, range) = (range.address, range.size);
             Ok(state.descriptor_bytes.encode(Meaning::Buffer { kind, address, range }, to))
@@ -215,7 +217,7 @@ fn write_one(
     }
 }
 
-fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Result<(), Broken> {
+fn check_image(device: &DeviceObject, state: &DeviceState, image: &HeapImage) -> Result<(), Broken> {
     let (rule, usage) = match image.kind {
         Type::SAMPLED_IMAGE => ("VUID-VkResourceDescriptorInfoEXT-type-11458", vk::ImageUsageFlags::SAMPLED),
         Type::STORAGE_IMAGE => ("VUID-VkResourceDescriptorInfoEXT-type-11459", vk::ImageUsageFlags::STORAGE),
@@ -244,7 +246,7 @@ fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Resul
 }
 
 fn check_range(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     range: &ffi::DeviceAddressRangeKHR,

@@ -7,17 +7,17 @@ use ash::vk::DescriptorType as Type;
 use super::write::{WriteTarget, run};
 use crate::facts::arithmetic::index;
 use crate::facts::broken::{Broken, refuse_if};
-use crate::objects::descriptors::Set;
-use crate::objects::descriptors::contents::Change;
+use crate::objects::descriptors::DescriptorSetObject;
+use crate::objects::descriptors::contents::ContentsChange;
 use crate::objects::descriptors::names::type_name;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The changes of the destination, or the rule that the copy breaks.
 pub(crate) fn changes(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     copy: &vk::CopyDescriptorSet<'_>,
-) -> Result<Vec<Change>, Broken> {
+) -> Result<Vec<ContentsChange>, Broken> {
     let find = |handle: vk::DescriptorSet, rule| match state.descriptors.sets.get(&handle) {
         Some(set) => Ok(set),
         None => Err((rule, state.missing(device, handle))),
@@ -43,13 +43,13 @@ pub(crate) fn changes(
     let mut changes = Vec::new();
     for ((from, at), (binding, element)) in each(from).zip(each(to)) {
         let Some(&descriptor) = src.contents.descriptor(from, at) else {
-            changes.push(Change::Forget { binding, element });
+            changes.push(ContentsChange::Forget { binding, element });
             continue;
         };
         refuse_if!(mutable.is_some_and(|binding| !binding.mutable.contains(&descriptor.kind()))
             => "VUID-VkCopyDescriptorSet-dstSet-04612",
             "binding {binding} cannot become {}", type_name(descriptor.kind()));
-        changes.push(Change::Descriptor { binding, element, descriptor });
+        changes.push(ContentsChange::Descriptor { binding, element, descriptor });
     }
     Ok(changes)
 }
@@ -58,7 +58,11 @@ fn overlap(one: (u32, u32, u32), other: (u32, u32, u32)) -> bool {
     one.0 == other.0 && one.1 < other.1 + other.2 && other.1 < one.1 + one.2
 }
 
-fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), Broken> {
+fn check(
+    copy: &vk::CopyDescriptorSet<'_>,
+    src: &DescriptorSetObject,
+    dst: &DescriptorSetObject,
+) -> Result<(), Broken> {
     let Some(from) = src.layout.bindings.get(&copy.src_binding) else {
         let text = format!("the source has no binding {}", copy.src_binding);
         return Err(("VUID-VkCopyDescriptorSet-srcBinding-00345", text));
@@ -82,7 +86,7 @@ fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), B
     refuse_if!(from.kind == Type::SAMPLER && !to.immutable.is_empty()
         => "VUID-VkCopyDescriptorSet-dstBinding-02753",
         "the samplers of binding {} are immutable", copy.dst_binding);
-    let after = |set: &Set| set.layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let after = |set: &DescriptorSetObject| set.layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL);
     refuse_if!(after(src) && !after(dst) => "VUID-VkCopyDescriptorSet-srcSet-01918",
         "the layout of the source has UPDATE_AFTER_BIND_POOL, and the destination's has not");
     refuse_if!(!after(src) && after(dst) && !src.layout.has(LayoutFlags::HOST_ONLY_POOL_EXT)
@@ -92,9 +96,9 @@ fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), B
 }
 
 /// A copy of bytes of inline uniform blocks; bytes that were never written are 0.
-fn inline(copy: &vk::CopyDescriptorSet<'_>, src: &Set) -> Vec<Change> {
+fn inline(copy: &vk::CopyDescriptorSet<'_>, src: &DescriptorSetObject) -> Vec<ContentsChange> {
     let (from, count) = (index(copy.src_array_element), index(copy.descriptor_count));
     let written = src.contents.inline(copy.src_binding).unwrap_or_default();
     let bytes = (from..from + count).map(|at| written.get(at).copied().unwrap_or(0)).collect();
-    vec![Change::Bytes { binding: copy.dst_binding, offset: copy.dst_array_element, bytes }]
+    vec![ContentsChange::Bytes { binding: copy.dst_binding, offset: copy.dst_array_element, bytes }]
 }

@@ -9,16 +9,16 @@ use ash::vk::DescriptorBindingFlags as Flags;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 
-use super::limits::Totals;
+use super::limits::DescriptorTotals;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::features::DescriptorFeatures;
+use crate::objects::descriptors::features::EnabledDescriptorFeatures;
 use crate::objects::descriptors::names::{is_dynamic, type_name};
-use crate::objects::descriptors::{Binding, Layout, SetLayout};
+use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription, SetLayoutObject};
 use crate::objects::entry::{checked, on_device};
 use crate::objects::host;
 use crate::objects::host::destroys;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The bindings of a create-info, chain included.
 ///
@@ -26,7 +26,7 @@ use crate::objects::state::{Device, DeviceState};
 ///
 /// 1. `info` points to a valid structure.
 /// 2. Its chain is valid, and so is what the chain points to.
-unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout, Broken> {
+unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayoutDescription, Broken> {
     // SAFETY: 1 of `read` (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
     let given = unsafe { chain::array(info.p_bindings, info.binding_count) };
     // SAFETY: 2 of `read` (VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext).
@@ -41,13 +41,13 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
         "{} binding flags, {} bindings", flags.len(), given.len());
     // SAFETY: 2 of `read`.
     let lists = unsafe { mutable_lists(info.p_next) };
-    let mut layout = SetLayout { flags: info.flags, bindings: BTreeMap::new() };
+    let mut layout = SetLayoutDescription { flags: info.flags, bindings: BTreeMap::new() };
     for (position, given) in given.iter().enumerate() {
         let sampled =
             given.descriptor_type == Type::SAMPLER || given.descriptor_type == Type::COMBINED_IMAGE_SAMPLER;
         // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: as many samplers as descriptors.
         let immutable = unsafe { chain::array(given.p_immutable_samplers, given.descriptor_count) };
-        let binding = Binding {
+        let binding = LayoutBinding {
             kind: given.descriptor_type,
             count: given.descriptor_count,
             stages: given.stage_flags,
@@ -93,7 +93,7 @@ pub(crate) unsafe fn mutable_lists(next: *const std::ffi::c_void) -> Vec<Vec<Typ
 }
 
 /// The first rule that a layout breaks.
-fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(), Broken> {
+fn check(device: &DeviceObject, state: &DeviceState, layout: &SetLayoutDescription) -> Result<(), Broken> {
     let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
     let last = layout.bindings.last_key_value().map(|(&number, _)| number);
     for (&number, binding) in &layout.bindings {
@@ -118,8 +118,8 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
         }
         check_flags(device, layout, number, binding, last)?;
     }
-    let after = |binding: &Binding| binding.flags.contains(Flags::UPDATE_AFTER_BIND);
-    let dynamic = |binding: &Binding| is_dynamic(binding.kind);
+    let after = |binding: &LayoutBinding| binding.flags.contains(Flags::UPDATE_AFTER_BIND);
+    let dynamic = |binding: &LayoutBinding| is_dynamic(binding.kind);
     refuse_if!(layout.bindings.values().any(after) && layout.bindings.values().any(dynamic)
         => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001",
         "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout");
@@ -138,7 +138,7 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
     Ok(())
 }
 
-fn check_inline(device: &Device, number: u32, binding: &Binding) -> Result<(), Broken> {
+fn check_inline(device: &DeviceObject, number: u32, binding: &LayoutBinding) -> Result<(), Broken> {
     let limit = device.hub.descriptors.limits.max_inline_uniform_block_size;
     let bytes = binding.count;
     refuse_if!(!device.features.descriptors.inline_uniform_block
@@ -151,7 +151,12 @@ fn check_inline(device: &Device, number: u32, binding: &Binding) -> Result<(), B
     Ok(())
 }
 
-fn check_mutable(device: &Device, push: bool, number: u32, binding: &Binding) -> Result<(), Broken> {
+fn check_mutable(
+    device: &DeviceObject,
+    push: bool,
+    number: u32,
+    binding: &LayoutBinding,
+) -> Result<(), Broken> {
     refuse_if!(!device.features.descriptors.mutable_descriptor_type
         => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595",
         "binding {number}: the feature mutableDescriptorType is not enabled");
@@ -173,10 +178,10 @@ fn check_mutable(device: &Device, push: bool, number: u32, binding: &Binding) ->
 }
 
 fn check_flags(
-    device: &Device,
-    layout: &SetLayout,
+    device: &DeviceObject,
+    layout: &SetLayoutDescription,
     number: u32,
-    binding: &Binding,
+    binding: &LayoutBinding,
     last: Option<u32>,
 ) -> Result<(), Broken> {
     let flags = binding.flags;
@@ -242,8 +247,8 @@ fn after_rule(kind: Type) -> &'static str {
 }
 
 /// The descriptors of a layout; an inline uniform block is one.
-fn count(layout: &SetLayout) -> u64 {
-    let each = |binding: &Binding| match binding.kind {
+fn count(layout: &SetLayoutDescription) -> u64 {
+    let each = |binding: &LayoutBinding| match binding.kind {
         Type::INLINE_UNIFORM_BLOCK => 1,
         _ => u64::from(binding.count),
     };
@@ -257,10 +262,10 @@ fn count(layout: &SetLayout) -> u64 {
 /// 1. `info` is NULL or valid.
 /// 2. Its chain is valid, and so is what it and its chain point to.
 unsafe fn describe(
-    device: &Device,
+    device: &DeviceObject,
     info: *const vk::DescriptorSetLayoutCreateInfo<'_>,
     null: &'static str,
-) -> Result<SetLayout, Broken> {
+) -> Result<SetLayoutDescription, Broken> {
     // SAFETY: 1 of `describe`.
     let info = unsafe { chain::given(info, null) }?;
     // SAFETY: 2 of `describe`.
@@ -282,7 +287,7 @@ pub(crate) unsafe extern "system" fn create(
         refuse_if!(!supported(device, &layout).0 => "VUID-vkCreateDescriptorSetLayout-support-09582",
             "{} descriptors are more than the device supports in a set", count(&layout));
         let insert = |state: &mut DeviceState, handle, host| {
-            state.descriptors.layouts.insert(handle, Layout { layout, host });
+            state.descriptors.layouts.insert(handle, SetLayoutObject { layout, host });
         };
         // SAFETY: 1: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
@@ -330,19 +335,19 @@ pub(crate) unsafe extern "system" fn support(
 }
 
 /// Checks whether a set of a layout can be made, and the most descriptors that its variable binding may have.
-fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
+fn supported(device: &DeviceObject, layout: &SetLayoutDescription) -> (bool, u32) {
     // The limits are for sets, not for descriptor buffers.
     if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
         return (true, layout.variable().map_or(0, |_| u32::MAX));
     }
     let limits = &device.hub.descriptors.limits;
-    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let indexing = EnabledDescriptorFeatures::supported(&device.hub).descriptor_indexing;
     let mut fixed = layout.clone();
     let variable = layout.variable().map(|(number, binding)| (number, binding.kind));
     if let Some((number, _)) = variable {
         fixed.bindings.remove(&number);
     }
-    let totals = Totals::of(std::iter::once(&fixed));
+    let totals = DescriptorTotals::of(std::iter::once(&fixed));
     let left = u64::from(limits.max_per_set_descriptors).checked_sub(count(&fixed));
     let Some(left) = left.filter(|_| totals.first_over(limits, indexing).is_none()) else {
         return (false, 0);

@@ -10,7 +10,7 @@ use ash::vk::DescriptorType as Type;
 use crate::facts::broken::Broken;
 use crate::facts::chain;
 use crate::facts::profiles::{DescriptorLimits, DescriptorMaxima};
-use crate::objects::descriptors::{Binding, SetLayout};
+use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription};
 use crate::objects::state::Hub;
 
 /// Fills the structures of a chain that report limits of descriptors.
@@ -96,16 +96,16 @@ impl DescriptorLimits {
 
 /// How many descriptors the sets of a pipeline have. Units: descriptors, as the limits count them.
 #[derive(Default)]
-pub(crate) struct Totals {
+pub(crate) struct DescriptorTotals {
     /// Layouts without UPDATE_AFTER_BIND_POOL.
-    before: Sums,
+    before: DescriptorSums,
     /// All layouts.
-    all: Sums,
+    all: DescriptorSums,
 }
 
 /// Sums over sets: for each stage, and over all.
 #[derive(Default)]
-struct Sums {
+struct DescriptorSums {
     stages: [[u64; GROUPS.len()]; STAGES.len()],
     sets: [u64; GROUPS.len()],
 }
@@ -120,7 +120,7 @@ const STAGES: [vk::ShaderStageFlags; 6] = [
 ];
 
 /// One thing that limits count.
-struct Group {
+struct DescriptorLimitGroup {
     types: &'static [Type],
     name: &'static str,
     limit: fn(&DescriptorMaxima) -> u32,
@@ -135,64 +135,64 @@ macro_rules! rule {
     };
 }
 
-const GROUPS: [Group; 9] = [
-    Group {
+const GROUPS: [DescriptorLimitGroup; 9] = [
+    DescriptorLimitGroup {
         types: &[Type::SAMPLER, Type::COMBINED_IMAGE_SAMPLER],
         name: "samplers",
         limit: |counts| counts.samplers,
         stage: Some([rule!("descriptorType-03016"), rule!("descriptorType-03022")]),
         set: [rule!("descriptorType-03028"), rule!("pSetLayouts-03036")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::UNIFORM_BUFFER, Type::UNIFORM_BUFFER_DYNAMIC],
         name: "uniform buffers",
         limit: |counts| counts.uniform_buffers,
         stage: Some([rule!("descriptorType-03017"), rule!("descriptorType-03023")]),
         set: [rule!("descriptorType-03029"), rule!("pSetLayouts-03037")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::UNIFORM_BUFFER_DYNAMIC],
         name: "dynamic uniform buffers",
         limit: |counts| counts.uniform_buffers_dynamic,
         stage: None,
         set: [rule!("descriptorType-03030"), rule!("pSetLayouts-03038")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::STORAGE_BUFFER, Type::STORAGE_BUFFER_DYNAMIC],
         name: "storage buffers",
         limit: |counts| counts.storage_buffers,
         stage: Some([rule!("descriptorType-03018"), rule!("descriptorType-03024")]),
         set: [rule!("descriptorType-03031"), rule!("pSetLayouts-03039")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::STORAGE_BUFFER_DYNAMIC],
         name: "dynamic storage buffers",
         limit: |counts| counts.storage_buffers_dynamic,
         stage: None,
         set: [rule!("descriptorType-03032"), rule!("pSetLayouts-03040")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::COMBINED_IMAGE_SAMPLER, Type::SAMPLED_IMAGE, Type::UNIFORM_TEXEL_BUFFER],
         name: "sampled images",
         limit: |counts| counts.sampled_images,
         stage: Some([rule!("descriptorType-06939"), rule!("descriptorType-03025")]),
         set: [rule!("descriptorType-03033"), rule!("pSetLayouts-03041")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::STORAGE_IMAGE, Type::STORAGE_TEXEL_BUFFER],
         name: "storage images",
         limit: |counts| counts.storage_images,
         stage: Some([rule!("descriptorType-03020"), rule!("descriptorType-03026")]),
         set: [rule!("descriptorType-03034"), rule!("pSetLayouts-03042")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::INPUT_ATTACHMENT],
         name: "input attachments",
         limit: |counts| counts.input_attachments,
         stage: Some([rule!("descriptorType-03021"), rule!("descriptorType-03027")]),
         set: [rule!("descriptorType-03035"), rule!("pSetLayouts-03043")],
     },
-    Group {
+    DescriptorLimitGroup {
         types: &[Type::INLINE_UNIFORM_BLOCK],
         name: "inline uniform blocks",
         limit: |counts| counts.inline_uniform_blocks,
@@ -201,8 +201,8 @@ const GROUPS: [Group; 9] = [
     },
 ];
 
-impl Sums {
-    fn add(&mut self, binding: &Binding) {
+impl DescriptorSums {
+    fn add(&mut self, binding: &LayoutBinding) {
         let count = match binding.kind {
             Type::INLINE_UNIFORM_BLOCK => 1,
             _ => u64::from(binding.count),
@@ -246,8 +246,8 @@ impl Sums {
     }
 }
 
-impl Totals {
-    pub(crate) fn of<'a>(layouts: impl Iterator<Item = &'a SetLayout>) -> Self {
+impl DescriptorTotals {
+    pub(crate) fn of<'a>(layouts: impl Iterator<Item = &'a SetLayoutDescription>) -> Self {
         let mut totals = Self::default();
         for layout in layouts.filter(|layout| !layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT)) {
             for binding in layout.bindings.values() {

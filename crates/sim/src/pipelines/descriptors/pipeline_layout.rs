@@ -6,24 +6,24 @@ use std::sync::Arc;
 use ash::vk;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 
-use super::limits::Totals;
+use super::limits::DescriptorTotals;
 use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::features::DescriptorFeatures;
-use crate::objects::descriptors::{Object, PipelineLayout, SetLayout};
+use crate::objects::descriptors::features::EnabledDescriptorFeatures;
+use crate::objects::descriptors::{PipelineLayoutDescription, PipelineLayoutObject, SetLayoutDescription};
 use crate::objects::entry::checked;
 use crate::objects::host;
 use crate::objects::host::destroys;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// # Safety
 ///
 /// `info` is NULL or valid with what it points to.
 unsafe fn describe(
-    device: &Device,
+    device: &DeviceObject,
     info: *const vk::PipelineLayoutCreateInfo<'_>,
-) -> Result<PipelineLayout, Broken> {
+) -> Result<PipelineLayoutDescription, Broken> {
     // SAFETY: the promise of `describe`: NULL or valid.
     let info = unsafe { chain::given(info, "VUID-vkCreatePipelineLayout-pCreateInfo-parameter") }?;
     // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter.
@@ -42,8 +42,8 @@ unsafe fn describe(
     refuse_if!(buffers != 0 && buffers != sets.iter().flatten().count()
         => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008",
         "some of the sets are for descriptor buffers, and some are not");
-    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
-    let totals = Totals::of(sets.iter().flatten().map(Arc::as_ref));
+    let indexing = EnabledDescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let totals = DescriptorTotals::of(sets.iter().flatten().map(Arc::as_ref));
     if let Some(broken) = totals.first_over(limits, indexing) {
         return Err(broken);
     }
@@ -58,14 +58,14 @@ unsafe fn describe(
     let mut push_constants: Vec<_> =
         ranges.iter().map(|range| (range.stage_flags.as_raw(), range.offset, range.size)).collect();
     push_constants.sort_unstable();
-    Ok(PipelineLayout { flags: info.flags.as_raw(), sets, push_constants })
+    Ok(PipelineLayoutDescription { flags: info.flags.as_raw(), sets, push_constants })
 }
 
 fn set_layouts(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     handles: &[vk::DescriptorSetLayout],
-) -> Result<Vec<Option<Arc<SetLayout>>>, Broken> {
+) -> Result<Vec<Option<Arc<SetLayoutDescription>>>, Broken> {
     let mut layouts = Vec::with_capacity(handles.len());
     for &handle in handles {
         let found = state.descriptors.layouts.get(&handle).map(|found| Arc::clone(&found.layout));
@@ -108,7 +108,7 @@ pub(crate) unsafe extern "system" fn create(
         // SAFETY: VUID-vkCreatePipelineLayout-pCreateInfo-parameter.
         let layout = Arc::new(unsafe { describe(device, p_info) }?);
         let insert = |state: &mut DeviceState, handle, host| {
-            state.descriptors.pipeline_layouts.insert(handle, Object { layout, host });
+            state.descriptors.pipeline_layouts.insert(handle, PipelineLayoutObject { layout, host });
         };
         // SAFETY: 1: VUID-vkCreatePipelineLayout-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreatePipelineLayout-pPipelineLayout-parameter.

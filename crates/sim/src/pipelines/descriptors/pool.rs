@@ -13,18 +13,21 @@ use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
-use crate::objects::descriptors::Pool;
+use crate::objects::descriptors::DescriptorPoolObject;
 use crate::objects::descriptors::capacity::PoolCapacity;
 use crate::objects::entry::checked;
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::host_bytes::HostBytes;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// # Safety
 ///
 /// `info` is NULL, or valid with its chain and what it points to.
-unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_>) -> Result<Pool, Broken> {
+unsafe fn describe(
+    device: &DeviceObject,
+    info: *const vk::DescriptorPoolCreateInfo<'_>,
+) -> Result<DescriptorPoolObject, Broken> {
     // SAFETY: the promise of `describe`: NULL or valid.
     let info = unsafe { chain::given(info, "VUID-vkCreateDescriptorPool-pCreateInfo-parameter") }?;
     refuse_if!(info.max_sets == 0 => "VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227",
@@ -58,7 +61,7 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
     // SAFETY: as above.
     let inline = unsafe { chain::find::<vk::DescriptorPoolInlineUniformBlockCreateInfo<'_>>(info.p_next) };
     let inline = inline.map_or(0, |inline| inline.max_inline_uniform_block_bindings);
-    Ok(Pool {
+    Ok(DescriptorPoolObject {
         flags: info.flags,
         capacity: PoolCapacity::new(info.max_sets, sizes, &lists, inline),
         sets: BTreeSet::new(),
@@ -82,7 +85,7 @@ fn check_lists(lists: &[Vec<Type>], sizes: &[vk::DescriptorPoolSize]) -> Result<
     Ok(())
 }
 
-impl Pool {
+impl DescriptorPoolObject {
     fn updates_after_bind(&self) -> bool {
         self.flags.contains(Flags::UPDATE_AFTER_BIND)
     }
@@ -121,7 +124,7 @@ impl DeviceState {
     /// Takes descriptors from those that all pools together may have with UPDATE_AFTER_BIND. Past the limit, a driver
     /// may refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does
     /// not, and a program may ask.
-    fn take_after_bind(&mut self, device: &Device, count: u64) -> bool {
+    fn take_after_bind(&mut self, device: &DeviceObject, count: u64) -> bool {
         let behaviour = &device.hub.descriptors;
         let limit = u64::from(behaviour.limits.max_update_after_bind_descriptors_in_all_pools);
         let sum = self.descriptors.update_after_bind + count;
@@ -133,7 +136,7 @@ impl DeviceState {
     }
 
     /// Returns whether a submission that is not done uses a set of a pool.
-    fn pool_in_use(&self, pool: &Pool) -> bool {
+    fn pool_in_use(&self, pool: &DescriptorPoolObject) -> bool {
         let mut sets = pool.sets.iter().filter_map(|set| self.descriptors.sets.get(set));
         sets.any(|set| set.in_use > 0)
     }

@@ -13,18 +13,18 @@ use crate::facts::arithmetic::{index, narrow, widen};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::profiles::pool_policy::DescriptorQuirk;
-use crate::objects::descriptors::capacity::{Need, Taken};
+use crate::objects::descriptors::capacity::{NeededCapacity, TakenCapacity};
 use crate::objects::descriptors::contents::Contents;
-use crate::objects::descriptors::{Pool, Set, SetLayout};
+use crate::objects::descriptors::{DescriptorPoolObject, DescriptorSetObject, SetLayoutDescription};
 use crate::objects::entry::checked;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// Allocations from a pool after which a driver with [`DescriptorQuirk::FRAGMENTS`] gives up.
 const FRAGMENTED_AFTER: u64 = 128;
 
 /// A set that a call asks for.
 struct RequestedSet {
-    layout: Arc<SetLayout>,
+    layout: Arc<SetLayoutDescription>,
     handle: vk::DescriptorSetLayout,
     variable: u32,
 }
@@ -33,7 +33,7 @@ struct RequestedSet {
 ///
 /// `info` is valid with its chain and what it points to.
 unsafe fn read(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     info: &vk::DescriptorSetAllocateInfo<'_>,
 ) -> Result<Vec<RequestedSet>, Broken> {
@@ -79,7 +79,7 @@ unsafe fn read(
 }
 
 /// Checks whether sets of a layout may come from a pool. The text of the error follows the layout's name.
-fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
+fn check_layout(pool: &DescriptorPoolObject, layout: &SetLayoutDescription) -> Result<(), Broken> {
     let after = pool.flags.contains(PoolFlags::UPDATE_AFTER_BIND);
     let host_only = pool.flags.contains(PoolFlags::HOST_ONLY_EXT);
     let (rule, text) = if layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR) {
@@ -99,24 +99,28 @@ fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
 }
 
 /// Why a driver does not allocate.
-enum Refusal {
+enum AllocateRefusal {
     Result(vk::Result),
     /// A broken rule: Vulkan 1.0 has no result for a full pool, so that asking for too much is an error of the program.
     Broken(Broken),
 }
 
 /// Takes the parts for all sets, or none.
-fn take_room(device: &Device, pool: &mut Pool, wanted: &[RequestedSet]) -> Result<Vec<Taken>, Refusal> {
+fn take_room(
+    device: &DeviceObject,
+    pool: &mut DescriptorPoolObject,
+    wanted: &[RequestedSet],
+) -> Result<Vec<TakenCapacity>, AllocateRefusal> {
     let behaviour = &device.hub.descriptors;
     let fragments = behaviour.quirks.contains(DescriptorQuirk::FRAGMENTS);
     if fragments && pool.freed > 0 && pool.allocated >= FRAGMENTED_AFTER {
-        return Err(Refusal::Result(vk::Result::ERROR_FRAGMENTED_POOL));
+        return Err(AllocateRefusal::Result(vk::Result::ERROR_FRAGMENTED_POOL));
     }
     let mut all = Vec::with_capacity(wanted.len());
     let mut past = 0;
     for set in wanted {
         let has_set = pool.capacity.has_set();
-        match pool.capacity.take(&Need::of(&set.layout, set.variable), behaviour.policy) {
+        match pool.capacity.take(&NeededCapacity::of(&set.layout, set.variable), behaviour.policy) {
             Some((taken, over)) => {
                 past += over;
                 all.push(taken);
@@ -134,9 +138,9 @@ fn take_room(device: &Device, pool: &mut Pool, wanted: &[RequestedSet]) -> Resul
     Ok(all)
 }
 
-fn refusal(device: &Device, has_set: bool) -> Refusal {
+fn refusal(device: &DeviceObject, has_set: bool) -> AllocateRefusal {
     if device.minor > 0 || device.has("VK_KHR_maintenance1") {
-        return Refusal::Result(vk::Result::ERROR_OUT_OF_POOL_MEMORY);
+        return AllocateRefusal::Result(vk::Result::ERROR_OUT_OF_POOL_MEMORY);
     }
     // VK_KHR_maintenance1 gave drivers a result to refuse with.
     let (rule, what) = if has_set {
@@ -144,7 +148,7 @@ fn refusal(device: &Device, has_set: bool) -> Refusal {
     } else {
         ("VUID-VkDescriptorSetAllocateInfo-apiVersion-07895", "sets")
     };
-    Refusal::Broken((rule, format!("the pool has not so many {what} left")))
+    AllocateRefusal::Broken((rule, format!("the pool has not so many {what} left")))
 }
 
 pub(crate) unsafe extern "system" fn allocate(
@@ -161,8 +165,8 @@ pub(crate) unsafe extern "system" fn allocate(
         let wanted = unsafe { read(device, &state, info) }?;
         let handles = match state.allocate_sets(device, info.descriptor_pool, wanted) {
             Ok(handles) => handles,
-            Err(Refusal::Result(result)) => return Ok(result),
-            Err(Refusal::Broken((rule, text))) => {
+            Err(AllocateRefusal::Result(result)) => return Ok(result),
+            Err(AllocateRefusal::Broken((rule, text))) => {
                 return Err((rule, format!("{}: {text}", state.name(info.descriptor_pool))));
             }
         };
@@ -196,12 +200,12 @@ unsafe fn write_handles(handles: &[vk::DescriptorSet], out: *mut vk::DescriptorS
 impl DeviceState {
     fn allocate_sets(
         &mut self,
-        device: &Device,
+        device: &DeviceObject,
         pool: vk::DescriptorPool,
         wanted: Vec<RequestedSet>,
-    ) -> Result<Vec<vk::DescriptorSet>, Refusal> {
+    ) -> Result<Vec<vk::DescriptorSet>, AllocateRefusal> {
         let Some(found) = self.descriptors.pools.get_mut(&pool) else {
-            return Err(Refusal::Result(vk::Result::ERROR_UNKNOWN));
+            return Err(AllocateRefusal::Result(vk::Result::ERROR_UNKNOWN));
         };
         let taken = take_room(device, found, &wanted)?;
         let mut handles = Vec::with_capacity(taken.len());
@@ -209,7 +213,7 @@ impl DeviceState {
             let handle = device.hub.handle::<vk::DescriptorSet>();
             found.sets.insert(handle);
             let contents = Contents::new(&wanted.layout);
-            let set = Set {
+            let set = DescriptorSetObject {
                 pool,
                 layout: wanted.layout,
                 layout_handle: wanted.handle,
@@ -228,7 +232,7 @@ impl DeviceState {
     /// The rule that freeing a set to a pool breaks, if any.
     fn may_free(
         &self,
-        device: &Device,
+        device: &DeviceObject,
         pool: vk::DescriptorPool,
         handle: vk::DescriptorSet,
     ) -> Result<(), Broken> {

@@ -10,23 +10,29 @@ use super::write::{Values, Write};
 use crate::facts::arithmetic::index;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::names::{Family, family};
-use crate::objects::descriptors::{PipelineLayout, SetLayout, Target, Template};
+use crate::objects::descriptors::names::{DescriptorFamily, family};
+use crate::objects::descriptors::{
+    PipelineLayoutDescription, SetLayoutDescription, Template, TemplateTarget,
+};
 use crate::objects::entry::checked;
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::host_bytes::HostBytes;
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 impl Template {
-    pub(crate) fn is_for_set(&self, layout: &SetLayout) -> bool {
-        matches!(&self.target, Target::Set(own) if **own == *layout)
+    pub(crate) fn is_for_set(&self, layout: &SetLayoutDescription) -> bool {
+        matches!(&self.target, TemplateTarget::Set(own) if **own == *layout)
     }
 
     /// The point that it pushes descriptors to, if it was made to push them to this set of a compatible layout.
-    pub(crate) fn pushes_to(&self, layout: &PipelineLayout, set: u32) -> Option<vk::PipelineBindPoint> {
+    pub(crate) fn pushes_to(
+        &self,
+        layout: &PipelineLayoutDescription,
+        set: u32,
+    ) -> Option<vk::PipelineBindPoint> {
         match &self.target {
-            Target::Push { point, layout: own, set: number }
+            TemplateTarget::Push { point, layout: own, set: number }
                 if *number == set && own.compatible(layout, set) =>
             {
                 Some(*point)
@@ -47,32 +53,32 @@ pub(crate) unsafe fn read(template: &Template, data: *const c_void) -> Vec<Write
         let count = index(entry.descriptor_count);
         let at = |position: usize| data.wrapping_add(entry.offset).wrapping_add(position * entry.stride);
         let values = match family(entry.descriptor_type) {
-            Family::Buffer => {
+            DescriptorFamily::Buffer => {
                 let one = |position| {
                     // SAFETY: the promise of `read` (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685).
                     unsafe { at(position).cast::<vk::DescriptorBufferInfo>().read_unaligned() }
                 };
                 Values::Buffers((0..count).map(one).collect())
             }
-            Family::Texels => {
+            DescriptorFamily::Texels => {
                 let one = |position| {
                     // SAFETY: as above.
                     unsafe { at(position).cast::<vk::BufferView>().read_unaligned() }
                 };
                 Values::Texels((0..count).map(one).collect())
             }
-            Family::Image => {
+            DescriptorFamily::Image => {
                 let one = |position| {
                     // SAFETY: as above.
                     unsafe { at(position).cast::<vk::DescriptorImageInfo>().read_unaligned() }
                 };
                 Values::Images((0..count).map(one).collect())
             }
-            Family::Inline => {
+            DescriptorFamily::Inline => {
                 // SAFETY: as above; the bytes of a block lie together, whatever the stride.
                 Values::Bytes(unsafe { chain::array(at(0), entry.descriptor_count) }.to_vec())
             }
-            Family::Other => Values::Missing,
+            DescriptorFamily::Other => Values::Missing,
         };
         Write {
             binding: entry.dst_binding,
@@ -89,7 +95,7 @@ pub(crate) unsafe fn read(template: &Template, data: *const c_void) -> Vec<Write
 ///
 /// `info` is NULL or valid with what it points to.
 unsafe fn describe(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     info: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
 ) -> Result<Template, Broken> {
@@ -109,7 +115,7 @@ unsafe fn describe(
             let text = state.missing(device, handle);
             return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00350", text));
         };
-        (Target::Set(Arc::clone(&found.layout)), Arc::clone(&found.layout))
+        (TemplateTarget::Set(Arc::clone(&found.layout)), Arc::clone(&found.layout))
     } else {
         push_target(device, state, info)?
     };
@@ -122,10 +128,10 @@ unsafe fn describe(
 }
 
 fn push_target(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
-) -> Result<(Target, Arc<SetLayout>), Broken> {
+) -> Result<(TemplateTarget, Arc<SetLayoutDescription>), Broken> {
     let handle = info.pipeline_layout;
     let Some(layout) = state.descriptors.pipeline_layout(handle) else {
         let text = state.missing(device, handle);
@@ -134,8 +140,11 @@ fn push_target(
     let push = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
     match layout.set(info.set).filter(|set| set.has(push)) {
         Some(set) => {
-            let target =
-                Target::Push { point: info.pipeline_bind_point, layout: Arc::clone(layout), set: info.set };
+            let target = TemplateTarget::Push {
+                point: info.pipeline_bind_point,
+                layout: Arc::clone(layout),
+                set: info.set,
+            };
             Ok((target, Arc::clone(set)))
         }
         None => {

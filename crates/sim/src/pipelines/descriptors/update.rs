@@ -10,9 +10,9 @@ use super::write::WriteTarget;
 use super::{copy, template, write};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::contents::Change;
+use crate::objects::descriptors::contents::ContentsChange;
 use crate::objects::entry::{checked, on_device};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 pub(crate) unsafe extern "system" fn update(
     device: vk::Device,
@@ -60,11 +60,11 @@ pub(crate) unsafe extern "system" fn update(
 
 /// The changes that a write makes to a set, or the rule that it breaks.
 fn set_changes(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     handle: vk::DescriptorSet,
     write: &write::Write,
-) -> Result<Vec<Change>, Broken> {
+) -> Result<Vec<ContentsChange>, Broken> {
     let set = state.descriptors.sets.get(&handle);
     let set = state.known(device, handle, set, "VUID-VkWriteDescriptorSet-dstSet-00320")?;
     let changes = write::changes(device, state, WriteTarget::set(set), write)
@@ -75,10 +75,10 @@ fn set_changes(
 
 /// Checks whether a set may change now: its layout is alive, and no submission reads what changes.
 fn updatable(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     handle: vk::DescriptorSet,
-    changes: &[Change],
+    changes: &[ContentsChange],
     layout_rule: &'static str,
 ) -> Result<(), Broken> {
     let Some(set) = state.descriptors.sets.get(&handle) else {
@@ -114,7 +114,7 @@ fn updatable(
 }
 
 impl DeviceState {
-    fn apply(&mut self, handle: vk::DescriptorSet, changes: &[Change]) {
+    fn apply(&mut self, handle: vk::DescriptorSet, changes: &[ContentsChange]) {
         self.descriptors.versions += 1;
         let version = self.descriptors.versions;
         let Some(set) = self.descriptors.sets.get_mut(&handle) else {

@@ -9,12 +9,12 @@ use crate::facts::arithmetic::{index, widen};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::profiles::{MAX_STORAGE_BUFFER_RANGE, MAX_UNIFORM_BUFFER_RANGE};
-use crate::objects::descriptors::contents::{Change, Descriptor};
+use crate::objects::descriptors::contents::{ContentsChange, SimulatedDescriptor};
 use crate::objects::descriptors::names::{
-    Family, buffer_needs, family, has_sampler, is_uniform_buffer, type_name,
+    DescriptorFamily, buffer_needs, family, has_sampler, is_uniform_buffer, type_name,
 };
-use crate::objects::descriptors::{Binding, Set, SetLayout};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::descriptors::{DescriptorSetObject, LayoutBinding, SetLayoutDescription};
+use crate::objects::state::{DeviceObject, DeviceState};
 
 /// A write, as data. For an inline uniform block, `element` and the number of values are bytes.
 #[derive(Debug, Clone)]
@@ -40,21 +40,21 @@ pub(crate) enum Values {
 /// The target of a write: a set, or push descriptors with a layout.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteTarget<'a> {
-    pub(crate) layout: &'a SetLayout,
-    pub(crate) set: Option<&'a Set>,
+    pub(crate) layout: &'a SetLayoutDescription,
+    pub(crate) set: Option<&'a DescriptorSetObject>,
 }
 
 impl<'a> WriteTarget<'a> {
-    pub(crate) fn pushed(layout: &'a SetLayout) -> Self {
+    pub(crate) fn pushed(layout: &'a SetLayoutDescription) -> Self {
         Self { layout, set: None }
     }
 
-    pub(crate) fn set(set: &'a Set) -> Self {
+    pub(crate) fn set(set: &'a DescriptorSetObject) -> Self {
         Self { layout: &set.layout, set: Some(set) }
     }
 
     /// The array elements of a binding; bytes, for an inline uniform block.
-    fn count(&self, number: u32, binding: &Binding) -> u32 {
+    fn count(&self, number: u32, binding: &LayoutBinding) -> u32 {
         self.set.map_or(binding.count, |set| set.count(number))
     }
 }
@@ -67,19 +67,19 @@ impl<'a> WriteTarget<'a> {
 pub(crate) unsafe fn read(info: &vk::WriteDescriptorSet<'_>) -> Write {
     let count = info.descriptor_count;
     let values = match family(info.descriptor_type) {
-        Family::Buffer if !info.p_buffer_info.is_null() => {
+        DescriptorFamily::Buffer if !info.p_buffer_info.is_null() => {
             // SAFETY: VUID-VkWriteDescriptorSet-descriptorType-00324.
             Values::Buffers(unsafe { chain::array(info.p_buffer_info, count) }.to_vec())
         }
-        Family::Texels if !info.p_texel_buffer_view.is_null() => {
+        DescriptorFamily::Texels if !info.p_texel_buffer_view.is_null() => {
             // SAFETY: VUID-VkWriteDescriptorSet-descriptorType-02994.
             Values::Texels(unsafe { chain::array(info.p_texel_buffer_view, count) }.to_vec())
         }
-        Family::Image if !info.p_image_info.is_null() => {
+        DescriptorFamily::Image if !info.p_image_info.is_null() => {
             // SAFETY: VUID-VkWriteDescriptorSet-pDescriptorWrites-06493.
             Values::Images(unsafe { chain::array(info.p_image_info, count) }.to_vec())
         }
-        Family::Inline => {
+        DescriptorFamily::Inline => {
             // SAFETY: VUID-VkWriteDescriptorSet-pNext-pNext.
             let block = unsafe { chain::find::<vk::WriteDescriptorSetInlineUniformBlock<'_>>(info.p_next) };
             match block {
@@ -113,7 +113,7 @@ pub(crate) fn run(
     let mut runs = Vec::new();
     let mut left = count;
     let start = number;
-    let mut first: Option<&Binding> = None;
+    let mut first: Option<&LayoutBinding> = None;
     while left > 0 {
         let Some(binding) = place.layout.bindings.get(&number) else {
             let text =
@@ -142,7 +142,7 @@ pub(crate) fn run(
 }
 
 /// Checks whether an update may go on from one binding into another.
-fn consecutive(first: &Binding, next: &Binding, number: u32) -> Result<(), Broken> {
+fn consecutive(first: &LayoutBinding, next: &LayoutBinding, number: u32) -> Result<(), Broken> {
     let rule = if first.kind != next.kind || first.stages != next.stages {
         "VUID-VkWriteDescriptorSet-descriptorCount-00317"
     } else if first.immutable.is_empty() != next.immutable.is_empty() {
@@ -157,11 +157,11 @@ fn consecutive(first: &Binding, next: &Binding, number: u32) -> Result<(), Broke
 
 /// The changes that a write makes, or the rule that it breaks. It checks the whole write before anything is changed.
 pub(crate) fn changes(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     place: WriteTarget<'_>,
     write: &Write,
-) -> Result<Vec<Change>, Broken> {
+) -> Result<Vec<ContentsChange>, Broken> {
     let number = write.binding;
     refuse_if!(write.count == 0 => "VUID-VkWriteDescriptorSet-descriptorCount-arraylength",
         "descriptorCount for binding {number} is 0");
@@ -189,12 +189,12 @@ pub(crate) fn changes(
             .and_then(|binding| binding.immutable.get(index(element)).copied());
         let descriptor = value(device, state, write, position, immutable)
             .map_err(|(rule, text)| (rule, format!("binding {number}, element {element}: {text}")))?;
-        changes.push(Change::Descriptor { binding: number, element, descriptor });
+        changes.push(ContentsChange::Descriptor { binding: number, element, descriptor });
     }
     Ok(changes)
 }
 
-fn check_type(write: &Write, binding: &Binding) -> Result<(), Broken> {
+fn check_type(write: &Write, binding: &LayoutBinding) -> Result<(), Broken> {
     let number = write.binding;
     if binding.kind == Type::MUTABLE_EXT {
         refuse_if!(!binding.mutable.contains(&write.kind) => "VUID-VkWriteDescriptorSet-dstSet-04611",
@@ -210,7 +210,7 @@ fn check_type(write: &Write, binding: &Binding) -> Result<(), Broken> {
     Ok(())
 }
 
-fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<Change>, Broken> {
+fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<ContentsChange>, Broken> {
     let (number, offset, count) = (write.binding, write.element, write.count);
     let size = place.layout.bindings.get(&number).map_or(0, |binding| place.count(number, binding));
     let bytes = match &write.values {
@@ -227,7 +227,7 @@ fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<Change>, Broken> 
     } else if u64::from(offset) + u64::from(count) > u64::from(size) {
         "VUID-VkWriteDescriptorSet-dstArrayElement-00321"
     } else {
-        return Ok(vec![Change::Bytes { binding: number, offset, bytes: bytes.clone() }]);
+        return Ok(vec![ContentsChange::Bytes { binding: number, offset, bytes: bytes.clone() }]);
     };
     let text = format!("{count} bytes from {offset} on, in the inline uniform block {number} of {size}");
     Err((rule, text))
@@ -235,12 +235,12 @@ fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<Change>, Broken> 
 
 /// The descriptor at a position of a write, or the rule that it breaks.
 fn value(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     write: &Write,
     position: usize,
     immutable: Option<vk::Sampler>,
-) -> Result<Descriptor, Broken> {
+) -> Result<SimulatedDescriptor, Broken> {
     let kind = write.kind;
     let value = match &write.values {
         Values::Buffers(all) => all.get(position).map(|info| check_buffer(device, state, kind, info)),
@@ -255,20 +255,20 @@ fn value(
 
 fn missing(kind: Type) -> Broken {
     let rule = match family(kind) {
-        Family::Buffer => "VUID-VkWriteDescriptorSet-descriptorType-00324",
-        Family::Texels => "VUID-VkWriteDescriptorSet-descriptorType-02994",
-        Family::Image => "VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493",
+        DescriptorFamily::Buffer => "VUID-VkWriteDescriptorSet-descriptorType-00324",
+        DescriptorFamily::Texels => "VUID-VkWriteDescriptorSet-descriptorType-02994",
+        DescriptorFamily::Image => "VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493",
         _ => "VUID-VkWriteDescriptorSet-descriptorType-parameter",
     };
     (rule, format!("there is no array of values for {}", type_name(kind)))
 }
 
 fn check_buffer(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     info: &vk::DescriptorBufferInfo,
-) -> Result<Descriptor, Broken> {
+) -> Result<SimulatedDescriptor, Broken> {
     let vk::DescriptorBufferInfo { buffer, offset, range } = *info;
     let name = state.label(buffer);
     refuse_if!(buffer.is_null() => "VUID-VkDescriptorBufferInfo-buffer-02998",
@@ -312,17 +312,17 @@ fn check_buffer(
     } else if effective > u64::from(most) {
         (range_rule, format!("is used with {effective} bytes, and the limit is {most}"))
     } else {
-        return Ok(Descriptor::Buffer { kind, buffer, offset, range });
+        return Ok(SimulatedDescriptor::Buffer { kind, buffer, offset, range });
     };
     Err((rule, format!("{name} {text}")))
 }
 
 fn check_texels(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     view: vk::BufferView,
-) -> Result<Descriptor, Broken> {
+) -> Result<SimulatedDescriptor, Broken> {
     let name = state.label(view);
     refuse_if!(view.is_null() => "VUID-VkWriteDescriptorSet-descriptorType-02995",
         "the view is NULL, and the feature nullDescriptor is not enabled");
@@ -339,16 +339,16 @@ fn check_texels(
     };
     refuse_if!(!buffer.description.usage.contains(wanted) => rule,
         "{name} is of a buffer without the usage {wanted:?}");
-    Ok(Descriptor::Texels { kind, view })
+    Ok(SimulatedDescriptor::Texels { kind, view })
 }
 
 fn check_image(
-    device: &Device,
+    device: &DeviceObject,
     state: &DeviceState,
     kind: Type,
     info: &vk::DescriptorImageInfo,
     immutable: Option<vk::Sampler>,
-) -> Result<Descriptor, Broken> {
+) -> Result<SimulatedDescriptor, Broken> {
     let mut sampler = vk::Sampler::null();
     if has_sampler(kind) {
         // If the sampler is immutable, the write's own is ignored.
@@ -358,7 +358,7 @@ fn check_image(
     }
     if kind == Type::SAMPLER {
         let (view, layout) = (vk::ImageView::null(), vk::ImageLayout::UNDEFINED);
-        return Ok(Descriptor::Image { kind, sampler, view, layout });
+        return Ok(SimulatedDescriptor::Image { kind, sampler, view, layout });
     }
     let (view, layout) = (info.image_view, info.image_layout);
     let name = state.label(view);
@@ -387,5 +387,5 @@ fn check_image(
     refuse_if!(kind == Type::STORAGE_IMAGE && layout != vk::ImageLayout::GENERAL
         => "VUID-VkWriteDescriptorSet-descriptorType-04152",
         "{name} is to be a storage image in a layout that is not GENERAL");
-    Ok(Descriptor::Image { kind, sampler, view, layout })
+    Ok(SimulatedDescriptor::Image { kind, sampler, view, layout })
 }

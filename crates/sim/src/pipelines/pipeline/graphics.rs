@@ -11,8 +11,8 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::entry::on_device;
 use crate::objects::passes::Formats;
-use crate::objects::pipelines::{DYNAMIC, Drawing, Program, Touch, VertexBuffer};
-use crate::objects::state::Device;
+use crate::objects::pipelines::{DYNAMIC, Drawing, PipelineProgram, Touch, VertexBuffer};
+use crate::objects::state::DeviceObject;
 
 pub(crate) unsafe extern "system" fn create(
     device: vk::Device,
@@ -44,7 +44,10 @@ pub(crate) unsafe extern "system" fn create(
 /// # Safety
 ///
 /// `info` is valid, and so is what it points to and does not ignore.
-unsafe fn graphics(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -> Result<Program, Broken> {
+unsafe fn graphics(
+    device: &DeviceObject,
+    info: &vk::GraphicsPipelineCreateInfo<'_>,
+) -> Result<PipelineProgram, Broken> {
     // SAFETY: the promise of `graphics`: VUID-VkGraphicsPipelineCreateInfo-pStages-parameter.
     let stages = unsafe { chain::array(info.p_stages, info.stage_count) };
     refuse_if!(!stages.iter().any(|stage| stage.stage == vk::ShaderStageFlags::VERTEX)
@@ -63,7 +66,10 @@ unsafe fn graphics(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -
 /// # Safety
 ///
 /// As for [`graphics`].
-unsafe fn drawing(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -> Result<Drawing, Broken> {
+unsafe fn drawing(
+    device: &DeviceObject,
+    info: &vk::GraphicsPipelineCreateInfo<'_>,
+) -> Result<Drawing, Broken> {
     let mut sets = [false; DYNAMIC.len()];
     // SAFETY: the promise of `graphics`: VUID-VkGraphicsPipelineCreateInfo-pDynamicState-parameter.
     if let Some(dynamic) = unsafe { chain::input(info.p_dynamic_state) } {
@@ -145,7 +151,10 @@ unsafe fn colors(info: &vk::GraphicsPipelineCreateInfo<'_>) -> Vec<Touch> {
 /// # Safety
 ///
 /// As for [`graphics`].
-unsafe fn formats(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -> Result<Formats, Broken> {
+unsafe fn formats(
+    device: &DeviceObject,
+    info: &vk::GraphicsPipelineCreateInfo<'_>,
+) -> Result<Formats, Broken> {
     if info.render_pass == vk::RenderPass::null() {
         // SAFETY: the promise of `graphics`: VUID-VkGraphicsPipelineCreateInfo-pNext-pNext.
         let Some(rendering) = (unsafe { chain::find::<vk::PipelineRenderingCreateInfo<'_>>(info.p_next) })

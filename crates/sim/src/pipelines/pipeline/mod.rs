@@ -20,8 +20,8 @@ use crate::facts::ffi;
 use crate::objects::entry::{checked, entries, on_device};
 use crate::objects::host;
 use crate::objects::host::destroys;
-use crate::objects::pipelines::{Pipeline, Program, Shader};
-use crate::objects::state::{Device, DeviceState};
+use crate::objects::pipelines::{Pipeline, PipelineProgram, Shader};
+use crate::objects::state::{DeviceObject, DeviceState};
 use crate::pipelines::descriptor_heap;
 
 entries! {
@@ -121,8 +121,8 @@ unsafe extern "system" fn create_compute(
 /// 2. No lock of the driver is held.
 /// 3. `p_pipelines` is NULL, or valid for a write of `count` elements.
 unsafe fn make(
-    device: &Device,
-    programs: Result<Vec<Program>, Broken>,
+    device: &DeviceObject,
+    programs: Result<Vec<PipelineProgram>, Broken>,
     count: usize,
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_pipelines: *mut vk::Pipeline,
@@ -152,7 +152,7 @@ unsafe fn make(
 }
 
 fn check_cache(
-    device: &Device,
+    device: &DeviceObject,
     cache: vk::PipelineCache,
     empty: bool,
     [some, known]: [&'static str; 2],
@@ -169,7 +169,10 @@ fn check_cache(
 /// # Safety
 ///
 /// `info` is valid, and so is what it points to.
-unsafe fn compute(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> Result<Program, Broken> {
+unsafe fn compute(
+    device: &DeviceObject,
+    info: &vk::ComputePipelineCreateInfo<'_>,
+) -> Result<PipelineProgram, Broken> {
     let stage = &info.stage;
     refuse_if!(stage.stage != vk::ShaderStageFlags::COMPUTE => "VUID-VkComputePipelineCreateInfo-stage-00701",
         "the stage is {:?}", stage.stage);
@@ -198,12 +201,12 @@ unsafe fn all_flags(flags: vk::PipelineCreateFlags, next: *const c_void) -> u64 
 ///
 /// The stages are valid, and so is what they point to.
 unsafe fn program(
-    device: &Device,
+    device: &DeviceObject,
     flags: u64,
     stages: &[vk::PipelineShaderStageCreateInfo<'_>],
     layout: vk::PipelineLayout,
     [layout_of_heaps, unknown]: [&'static str; 2],
-) -> Result<Program, Broken> {
+) -> Result<PipelineProgram, Broken> {
     let with_heaps = flags & ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP.as_raw() != 0;
     refuse_if!(with_heaps && !layout.is_null() => layout_of_heaps,
         "the pipeline is for heaps, and has a layout");
@@ -220,14 +223,14 @@ unsafe fn program(
         None => return Err((unknown, state.missing(device, layout))),
     };
     let descriptor_buffer = flags & u64::from(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) != 0;
-    Ok(Program { layout, descriptor_buffer, shaders, drawing: None })
+    Ok(PipelineProgram { layout, descriptor_buffer, shaders, drawing: None })
 }
 
 /// # Safety
 ///
 /// `stage` is valid, and so is what it points to.
 unsafe fn shader(
-    device: &Device,
+    device: &DeviceObject,
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
     with_heaps: bool,
 ) -> Result<Shader, Broken> {
@@ -326,7 +329,7 @@ destroys! {
 }
 
 /// The header that every cache begins with (`VkPipelineCacheHeaderVersionOne`). Here it is all that a cache has.
-fn header(device: &Device) -> Vec<u8> {
+fn header(device: &DeviceObject) -> Vec<u8> {
     let profile = device.profile();
     let mut uuid = [0; 16];
     for (to, from) in uuid.iter_mut().zip(profile.name.bytes()) {

@@ -8,7 +8,7 @@ mod shards;
 
 use std::time::Duration;
 
-use super::super::defragment::{BeginError, Compaction, Effort, Emptied, PassBudget, Planned};
+use super::super::defragment::{BeginVectorError, Effort, Emptied, PassBudget, Planned, VectorCompaction};
 use super::*;
 use crate::blocks::tag::{needs_whole_pages, tag_of, with_alignment};
 
@@ -33,18 +33,18 @@ fn buffer(size: u64) -> VectorRequest {
 }
 
 impl Fixture {
-    fn begin(&self, effort: Effort) -> Compaction {
+    fn begin(&self, effort: Effort) -> VectorCompaction {
         self.vector.begin_compaction(&self.context, Some(self.generation), effort).unwrap()
     }
 
     /// Plans a pass without limits.
-    fn plan(&self, compaction: &mut Compaction) -> Vec<Planned> {
+    fn plan(&self, compaction: &mut VectorCompaction) -> Vec<Planned> {
         self.plan_within(compaction, 0, 0, None, &mut || false)
     }
 
     fn plan_within(
         &self,
-        compaction: &mut Compaction,
+        compaction: &mut VectorCompaction,
         bytes: u64,
         moves: u32,
         time: Option<Duration>,
@@ -125,7 +125,7 @@ impl Fixture {
     }
 }
 
-fn is(held: &Held, live: Live) -> bool {
+fn is(held: &Held, live: AllocationKey) -> bool {
     let own = held.live();
     own.key == live.key && own.shard == live.shard && own.generation == live.generation
 }

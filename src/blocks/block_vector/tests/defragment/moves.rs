@@ -157,7 +157,7 @@ fn one_context_at_a_time() {
     let (fixture, held) = two_blocks();
     let first = fixture.begin(Effort::Fast);
     let second = fixture.vector.begin_compaction(&fixture.context, None, Effort::Fast);
-    assert_eq!(second.unwrap_err(), BeginError::InProgress);
+    assert_eq!(second.unwrap_err(), BeginVectorError::InProgress);
     fixture.vector.end_compaction(&first);
     fixture.vector.end_compaction(&fixture.begin(Effort::Fast));
     let old = fixture.vector.begin_compaction(
@@ -165,7 +165,7 @@ fn one_context_at_a_time() {
         Some(fixture.generation.wrapping_sub(1)),
         Effort::Fast,
     );
-    assert_eq!(old.unwrap_err(), BeginError::Gone);
+    assert_eq!(old.unwrap_err(), BeginVectorError::Gone);
     fixture.free_all(held);
     fixture.finish();
 }
@@ -190,7 +190,7 @@ fn a_context_of_an_earlier_use_does_nothing() {
     assert_eq!(fixture.vector.tidy(&fixture.context, &old), Emptied::default());
     fixture.vector.end_compaction(&old);
     let another = fixture.vector.begin_compaction(&fixture.context, None, Effort::Fast);
-    assert_eq!(another.unwrap_err(), BeginError::InProgress, "the old one did not end the new one");
+    assert_eq!(another.unwrap_err(), BeginVectorError::InProgress, "the old one did not end the new one");
     fixture.check();
     fixture.vector.end_compaction(&now);
     fixture.free_all(held);

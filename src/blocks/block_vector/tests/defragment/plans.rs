@@ -282,7 +282,7 @@ fn other_algorithms_are_refused() {
         let fixture = Fixture::new(VectorConfig { algorithm, ..small_blocks() });
         for _ in 0..2 {
             let refused = fixture.vector.begin_compaction(&fixture.context, None, Effort::Full);
-            assert_eq!(refused.unwrap_err(), BeginError::Algorithm(algorithm));
+            assert_eq!(refused.unwrap_err(), BeginVectorError::Algorithm(algorithm));
         }
         fixture.finish();
     }

@@ -98,7 +98,7 @@ fn a_source_is_of_its_shard() {
     held.push(fixture.get(20 * MIB, 16));
     for planned in fixture.plan(&mut compaction) {
         assert_eq!(held.iter().filter(|held| is(held, planned.source)).count(), 1);
-        let wrong = Live { shard: planned.source.shard % 3 + 1, ..planned.source };
+        let wrong = AllocationKey { shard: planned.source.shard % 3 + 1, ..planned.source };
         assert_eq!(held.iter().filter(|held| is(held, wrong)).count(), 0);
         let _ = fixture.complete(&planned, &mut held);
     }

@@ -6,13 +6,13 @@ use super::super::{
     DescriptorBufferLimits, DescriptorHeapLimits, LimitsProfile, MAX_ALIGNMENT, MAX_MAP_ALIGNMENT, Rounding,
     Tile, all_types,
 };
-use super::{Document, InvalidProfile};
+use super::{InvalidProfile, ProfileDocument};
 use crate::facts::arithmetic::{index, widen};
 use crate::facts::extensions::NEWEST_MINOR;
 
 type Checked = Result<(), InvalidProfile>;
 
-pub(crate) fn check(document: &Document) -> Checked {
+pub(crate) fn check(document: &ProfileDocument) -> Checked {
     let name = &document.name;
     if name.is_empty() || !name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')) {
         return Err(InvalidProfile::Name);
@@ -41,7 +41,7 @@ pub(crate) fn check(document: &Document) -> Checked {
     images(document)
 }
 
-fn memory(document: &Document) -> Checked {
+fn memory(document: &ProfileDocument) -> Checked {
     let (heaps, types) = (&document.heaps, &document.types);
     if heaps.is_empty() || heaps.len() > vk::MAX_MEMORY_HEAPS {
         return Err(InvalidProfile::HeapCount { count: heaps.len() });
@@ -152,7 +152,7 @@ fn descriptor_heap(limits: &DescriptorHeapLimits) -> Checked {
 }
 
 /// Checks bits of memory types: they name existing types only, and at least one if `some`.
-fn types(document: &Document, what: &'static str, bits: u32, some: bool) -> Checked {
+fn types(document: &ProfileDocument, what: &'static str, bits: u32, some: bool) -> Checked {
     if bits & !all_types(&document.types) != 0 {
         return Err(InvalidProfile::UnknownTypes { what, bits });
     }
@@ -162,7 +162,7 @@ fn types(document: &Document, what: &'static str, bits: u32, some: bool) -> Chec
     Ok(())
 }
 
-fn buffers(document: &Document) -> Checked {
+fn buffers(document: &ProfileDocument) -> Checked {
     let rules = &document.buffers;
     power_of_two("buffers.alignment", rules.alignment, MAX_ALIGNMENT)?;
     for raised in &rules.raised {
@@ -175,7 +175,7 @@ fn buffers(document: &Document) -> Checked {
     types(document, "buffers.descriptor_types", rules.descriptor_types, false)
 }
 
-fn images(document: &Document) -> Checked {
+fn images(document: &ProfileDocument) -> Checked {
     let rules = &document.images;
     let ascends = rules.tiles.windows(2).all(|pair| pair[0].from < pair[1].from);
     if !ascends || rules.tiles.first().is_none_or(|tile| tile.from != 0) {

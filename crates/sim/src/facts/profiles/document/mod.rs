@@ -36,7 +36,7 @@ pub(crate) const VERSION: u64 = 1;
 
 /// The members that say whether the rest can be read.
 #[derive(Deserialize)]
-struct Head {
+struct ProfileHead {
     format: Option<String>,
     version: Option<u64>,
 }
@@ -44,7 +44,7 @@ struct Head {
 /// A profile that owns its parts, in the order in which they are written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Document {
+pub(crate) struct ProfileDocument {
     pub(crate) format: String,
     pub(crate) version: u64,
     pub(crate) name: String,
@@ -56,8 +56,8 @@ pub(crate) struct Document {
     pub(crate) limits: LimitsProfile,
     pub(crate) features: FeaturesProfile,
     pub(crate) descriptor_pools: DescriptorPoolPolicy,
-    pub(crate) buffers: Buffers,
-    pub(crate) images: Images,
+    pub(crate) buffers: BufferRulesDocument,
+    pub(crate) images: ImageRulesDocument,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub(crate) struct Raised {
 /// [`BufferRules`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Buffers {
+pub(crate) struct BufferRulesDocument {
     pub(crate) alignment: u64,
     pub(crate) raised: Vec<Raised>,
     pub(crate) rounding: Rounding,
@@ -108,7 +108,7 @@ pub(crate) struct FormatTypes {
 /// [`ImageRules`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Images {
+pub(crate) struct ImageRulesDocument {
     pub(crate) tiles: Vec<Tile>,
     pub(crate) linear: Tile,
     pub(crate) compressed: Option<Tile>,
@@ -122,7 +122,7 @@ pub(crate) struct Images {
     pub(crate) external_requires_dedicated: bool,
 }
 
-impl From<&Profile> for Document {
+impl From<&Profile> for ProfileDocument {
     fn from(profile: &Profile) -> Self {
         let (buffers, images) = (&profile.buffers, &profile.images);
         Self {
@@ -145,7 +145,7 @@ impl From<&Profile> for Document {
             limits: profile.limits,
             features: profile.features,
             descriptor_pools: profile.descriptor_pools,
-            buffers: Buffers {
+            buffers: BufferRulesDocument {
                 alignment: buffers.alignment,
                 raised: buffers
                     .raised
@@ -157,7 +157,7 @@ impl From<&Profile> for Document {
                 descriptor_types: buffers.descriptor_types,
                 prefers_dedicated_from: buffers.prefers_dedicated_from,
             },
-            images: Images {
+            images: ImageRulesDocument {
                 tiles: images.tiles.to_vec(),
                 linear: images.linear,
                 compressed: images.compressed,
@@ -178,7 +178,7 @@ impl From<&Profile> for Document {
     }
 }
 
-impl Document {
+impl ProfileDocument {
     /// The profile, for as long as the process runs.
     pub(crate) fn keep(self) -> &'static Profile {
         let Self { device, buffers, images, .. } = self;
@@ -229,25 +229,25 @@ impl Document {
 static KEPT: Mutex<Vec<(String, &'static Profile)>> = Mutex::new(Vec::new());
 
 /// The profile of a text, checked.
-pub(crate) fn read(text: &str) -> Result<Document, ReadProfileError> {
-    let head: Head = serde_json::from_str(text).map_err(ReadProfileError::json)?;
+pub(crate) fn read(text: &str) -> Result<ProfileDocument, ReadProfileError> {
+    let head: ProfileHead = serde_json::from_str(text).map_err(ReadProfileError::json)?;
     match (head.format.as_deref(), head.version) {
         (Some(FORMAT), Some(VERSION)) => {}
         (Some(FORMAT), version) => return Err(ReadProfileError::Version { version }),
         _ => return Err(ReadProfileError::OtherFormat),
     }
-    let document: Document = serde_json::from_str(text).map_err(ReadProfileError::json)?;
+    let document: ProfileDocument = serde_json::from_str(text).map_err(ReadProfileError::json)?;
     check::check(&document)?;
     Ok(document)
 }
 
 /// Checks a profile, and keeps it for as long as the process runs.
-pub(crate) fn checked(document: Document) -> Result<&'static Profile, InvalidProfile> {
+pub(crate) fn checked(document: ProfileDocument) -> Result<&'static Profile, InvalidProfile> {
     check::check(&document)?;
     Ok(keep_once(document))
 }
 
-fn keep_once(document: Document) -> &'static Profile {
+fn keep_once(document: ProfileDocument) -> &'static Profile {
     let text = text_of(&document);
     let mut kept = KEPT.lock();
     if let Some((_, profile)) = kept.iter().find(|(known, _)| *known == text) {
@@ -258,7 +258,7 @@ fn keep_once(document: Document) -> &'static Profile {
     profile
 }
 
-fn text_of(document: &Document) -> String {
+fn text_of(document: &ProfileDocument) -> String {
     // A profile has only strings, numbers and lists, so that JSON can hold it.
     serde_json::to_string_pretty(document).unwrap_or_default()
 }
@@ -268,7 +268,7 @@ impl Profile {
     /// `"sublet-device-profile"`, its members named as the fields are. The text ends with a line feed.
     #[must_use]
     pub fn to_json(&self) -> String {
-        text_of(&Document::from(self)) + "\n"
+        text_of(&ProfileDocument::from(self)) + "\n"
     }
 
     /// Reads a profile that [`to_json`](Self::to_json) or `sublet profile` wrote, or that was written by hand.

@@ -92,7 +92,7 @@ macro_rules! named {
 
             #[derive(Deserialize)]
             #[serde(untagged)]
-            enum Value {
+            enum NameOrNumber {
                 Name(String),
                 Number(i32),
             }
@@ -110,9 +110,9 @@ macro_rules! named {
             pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
                 deserializer: D,
             ) -> Result<vk::$kind, D::Error> {
-                match Value::deserialize(deserializer)? {
-                    Value::Number(number) => Ok(vk::$kind::from_raw(number)),
-                    Value::Name(name) => $ranges
+                match NameOrNumber::deserialize(deserializer)? {
+                    NameOrNumber::Number(number) => Ok(vk::$kind::from_raw(number)),
+                    NameOrNumber::Name(name) => $ranges
                         .into_iter()
                         .map(vk::$kind::from_raw)
                         .find(|value| name_of(value).as_deref() == Some(&name))

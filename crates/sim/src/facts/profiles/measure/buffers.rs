@@ -2,10 +2,10 @@
 
 use ash::vk::BufferUsageFlags as Usage;
 
-use super::super::document::{Buffers, Raised};
+use super::super::document::{BufferRulesDocument, Raised};
 use super::super::{Rounding, all_types};
-use super::facts::Facts;
-use super::probe::{Answer, Probe};
+use super::facts::MeasuredFacts;
+use super::probe::{Probe, ProbedRequirements};
 use crate::facts::arithmetic::align_up;
 
 /// The usages of Vulkan 1.0.
@@ -25,22 +25,22 @@ const SIZES: [u64; 8] = [1, 3, 17, 100, 1000, 4097, 65_537, 1_000_001];
 /// The largest size to try: no known driver begins to prefer a dedicated allocation beyond it.
 const LARGEST: u64 = 1 << 30;
 
-pub(crate) fn measure(probe: &Probe<'_>, facts: &Facts) -> Buffers {
+pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> BufferRulesDocument {
     let mut usages = USAGES.to_vec();
     if facts.features.buffer_device_address {
         usages.push(Usage::SHADER_DEVICE_ADDRESS);
     }
     let small = |usage: Usage| Some((usage, probe.buffer(SIZES[3], usage)?));
-    let plain: Vec<(Usage, Answer)> = usages.iter().filter_map(|&usage| small(usage)).collect();
+    let plain: Vec<(Usage, ProbedRequirements)> = usages.iter().filter_map(|&usage| small(usage)).collect();
     let descriptors = [Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT, Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT];
     // A descriptor buffer has an address, VUID-VkBufferCreateInfo-None-09499 and its siblings aside.
-    let descriptors: Vec<(Usage, Answer)> = descriptors
+    let descriptors: Vec<(Usage, ProbedRequirements)> = descriptors
         .iter()
         .filter(|_| facts.features.descriptor_buffer)
         .filter_map(|&usage| small(usage))
         .collect();
     let all_types = all_types(&facts.types);
-    let common = |answers: &[(Usage, Answer)]| {
+    let common = |answers: &[(Usage, ProbedRequirements)]| {
         answers.iter().fold(all_types, |types, (_, answer)| types & answer.types)
     };
     let mut types = common(&plain);
@@ -51,7 +51,7 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &Facts) -> Buffers {
     let descriptor_types = if descriptors.is_empty() { 0 } else { common(&descriptors) };
     let both: Vec<_> = plain.into_iter().chain(descriptors).collect();
     let alignment = both.iter().map(|(_, answer)| answer.alignment).min().unwrap_or(1);
-    Buffers {
+    BufferRulesDocument {
         alignment,
         raised: raised(&both, alignment),
         rounding: rounding(probe, &usages),
@@ -62,9 +62,11 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &Facts) -> Buffers {
 }
 
 /// The usages of each alignment above the least.
-fn raised(answers: &[(Usage, Answer)], least: u64) -> Vec<Raised> {
+fn raised(answers: &[(Usage, ProbedRequirements)], least: u64) -> Vec<Raised> {
     let mut raised: Vec<Raised> = Vec::new();
-    for &(usage, Answer { alignment, .. }) in answers.iter().filter(|(_, answer)| answer.alignment > least) {
+    for &(usage, ProbedRequirements { alignment, .. }) in
+        answers.iter().filter(|(_, answer)| answer.alignment > least)
+    {
         match raised.iter_mut().find(|known| known.alignment == alignment) {
             Some(known) => known.usage |= usage,
             None => raised.push(Raised { usage, alignment }),

@@ -17,7 +17,7 @@ use crate::facts::ffi;
 /// The newest version of Vulkan that the simulated device can have.
 const NEWEST: u32 = vk::make_api_version(0, 1, NEWEST_MINOR, 0);
 
-pub(crate) struct Facts {
+pub(crate) struct MeasuredFacts {
     pub(crate) properties: vk::PhysicalDeviceProperties,
     pub(crate) device_name: String,
     /// The version that a program may use: the older of instance and device.
@@ -37,7 +37,7 @@ pub(crate) struct Facts {
 
 /// The structures that are chained to `VkPhysicalDeviceProperties2`.
 #[derive(Default)]
-struct More {
+struct ChainedProperties {
     maintenance3: vk::PhysicalDeviceMaintenance3Properties<'static>,
     maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
     driver: vk::PhysicalDeviceDriverProperties<'static>,
@@ -48,10 +48,10 @@ struct More {
     heap: ffi::PhysicalDeviceDescriptorHeapPropertiesEXT,
 }
 
-impl More {
+impl ChainedProperties {
     /// # Safety
     ///
-    /// 1 to 3 of [`Facts::read`]; the version is 1.1 at least.
+    /// 1 to 3 of [`MeasuredFacts::read`]; the version is 1.1 at least.
     unsafe fn read(instance: &ash::Instance, physical_device: vk::PhysicalDevice) -> Self {
         let mut more = Self::default();
         let mut all = vk::PhysicalDeviceProperties2::default()
@@ -63,8 +63,8 @@ impl More {
             .push_next(&mut more.push)
             .push_next(&mut more.buffer)
             .push_next(&mut more.heap);
-        // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
-        // know.
+        // SAFETY: 1 and 3 of `MeasuredFacts::read`, and the version; the chain is valid, and drivers skip what they do
+        // not know.
         unsafe { instance.get_physical_device_properties2(physical_device, &mut all) };
         more
     }
@@ -91,7 +91,7 @@ struct MoreFeatures {
 impl MoreFeatures {
     /// # Safety
     ///
-    /// 1 to 3 of [`Facts::read`]; the version is 1.1 at least.
+    /// 1 to 3 of [`MeasuredFacts::read`]; the version is 1.1 at least.
     unsafe fn read(instance: &ash::Instance, physical_device: vk::PhysicalDevice) -> Self {
         let mut more = Self::default();
         let mut all = vk::PhysicalDeviceFeatures2::default()
@@ -108,8 +108,8 @@ impl MoreFeatures {
             .push_next(&mut more.buffer)
             .push_next(&mut more.protected)
             .push_next(&mut more.heap);
-        // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
-        // know.
+        // SAFETY: 1 and 3 of `MeasuredFacts::read`, and the version; the chain is valid, and drivers skip what they do
+        // not know.
         unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
         more
     }
@@ -131,7 +131,7 @@ impl MoreFeatures {
     }
 }
 
-impl Facts {
+impl MeasuredFacts {
     /// # Safety
     ///
     /// 1. `instance` is live.
@@ -158,11 +158,11 @@ impl Facts {
         let version = api_version.min(properties.api_version);
         let (more, offered) = if version >= vk::API_VERSION_1_1 {
             // SAFETY: 1 to 3 of `read`, and the version that was looked at just now.
-            let more = unsafe { More::read(instance, physical_device) };
+            let more = unsafe { ChainedProperties::read(instance, physical_device) };
             // SAFETY: as above.
             (more, unsafe { MoreFeatures::read(instance, physical_device) })
         } else {
-            (More::default(), MoreFeatures::default())
+            (ChainedProperties::default(), MoreFeatures::default())
         };
         let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
         // A count beyond Vulkan's maximum is cut.
@@ -212,7 +212,7 @@ impl Facts {
     }
 
     /// The limits that depend on extensions, with stand-ins for those that the device does not report.
-    fn complete(&mut self, more: &More) {
+    fn complete(&mut self, more: &ChainedProperties) {
         self.features.memory_budget = self.has(ash::ext::memory_budget::NAME);
         // The simulated device has the part of maintenance5 that came with the other extension.
         self.features.maintenance5 =
@@ -249,7 +249,7 @@ fn newest_of(version: u32) -> u32 {
     if vk::api_version_minor(version) > NEWEST_MINOR { NEWEST } else { version }
 }
 
-fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
+fn limits(said: &vk::PhysicalDeviceLimits, more: &ChainedProperties) -> LimitsProfile {
     LimitsProfile {
         buffer_image_granularity: said.buffer_image_granularity,
         non_coherent_atom_size: said.non_coherent_atom_size,
@@ -282,7 +282,7 @@ const LEAST_PUSHED: u32 = 32;
 
 /// The limits of a missing extension are 0, so that no program may use it. Two of them are what every device has, as in
 /// the profiles.
-fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits {
+fn descriptors(said: &vk::PhysicalDeviceLimits, more: &ChainedProperties) -> DescriptorLimits {
     let (after, inline) = (&more.indexing, &more.inline);
     let said_or = |count: u32, least: u32| if count == 0 { least } else { count };
     DescriptorLimits {

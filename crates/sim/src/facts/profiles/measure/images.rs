@@ -4,13 +4,13 @@ use ash::vk;
 use ash::vk::Format;
 use ash::vk::ImageUsageFlags as Usage;
 
-use super::super::document::{FormatTypes, Images};
+use super::super::document::{FormatTypes, ImageRulesDocument};
 use super::super::{Tile, all_types};
 use super::buffers::first;
-use super::facts::Facts;
+use super::facts::MeasuredFacts;
 use super::fit;
 use super::fit::Sized;
-use super::probe::{Answer, Probe};
+use super::probe::{Probe, ProbedRequirements};
 use crate::facts::format::{ImageDescription, bare_size, tile_of};
 
 /// Formats of one to sixteen bytes.
@@ -65,7 +65,7 @@ const SIDES: [(u32, u32); 22] = [
 
 /// The rules, and how well they fit.
 pub(crate) struct Measured {
-    pub(crate) rules: Images,
+    pub(crate) rules: ImageRulesDocument,
     /// The count of images that were used to find the tiles.
     pub(crate) sized: usize,
     /// The count of those that have the driver's size with these tiles.
@@ -104,7 +104,7 @@ pub(crate) fn levels((width, height): (u32, u32)) -> u32 {
     u32::BITS - width.max(height).leading_zeros()
 }
 
-pub(crate) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
+pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> Measured {
     let mut missing = Vec::new();
     let optimal = sizes(probe, optimal_images());
     let tiles = tiles(probe, &optimal);
@@ -140,7 +140,7 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
         sized: optimal.len() + straight.len() + pressed.len(),
         exact,
         missing,
-        rules: Images {
+        rules: ImageRulesDocument {
             linear: line,
             compressed,
             color_types: if color_types == 0 { all_types } else { color_types },
@@ -187,7 +187,7 @@ fn optimal_images() -> impl Iterator<Item = ImageDescription> {
 
 fn sizes(probe: &Probe<'_>, images: impl Iterator<Item = ImageDescription>) -> Vec<Sized> {
     let sized = |image| {
-        let Answer { size, alignment, .. } = probe.image(&image)?;
+        let ProbedRequirements { size, alignment, .. } = probe.image(&image)?;
         Some(Sized { image, size, alignment })
     };
     images.filter_map(sized).collect()

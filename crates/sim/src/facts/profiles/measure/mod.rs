@@ -21,9 +21,9 @@ mod tests;
 
 use ash::vk;
 
-use super::document::{Document, Identity};
+use super::document::{Identity, ProfileDocument};
 use super::{Profile, document};
-use facts::Facts;
+use facts::MeasuredFacts;
 use probe::Probe;
 
 pub use error::MeasureError;
@@ -63,15 +63,15 @@ impl Profile {
         api_version: u32,
     ) -> Result<&'static Self, MeasureError> {
         // SAFETY: 1 to 3 of `measure`.
-        let facts = unsafe { Facts::read(instance, physical_device, api_version) }?;
+        let facts = unsafe { MeasuredFacts::read(instance, physical_device, api_version) }?;
         // SAFETY: 1 to 3 of `measure`; `facts` were read for this version, and the probe is dropped here.
         let probe = unsafe { Probe::new(instance, physical_device, &facts) }?;
         let buffers = buffers::measure(&probe, &facts);
         let images = images::measure(&probe, &facts);
         let descriptor_pools = pools::measure(&probe);
         let source = source(&facts, &probe, &images);
-        let Facts { properties, .. } = facts;
-        let document = Document {
+        let MeasuredFacts { properties, .. } = facts;
+        let document = ProfileDocument {
             format: document::FORMAT.to_owned(),
             version: document::VERSION,
             name: name(&facts.device_name),
@@ -107,7 +107,7 @@ fn name(device: &str) -> String {
 }
 
 /// The text that says where the numbers come from, and which of them were not measured.
-fn source(facts: &Facts, probe: &Probe<'_>, images: &images::Measured) -> String {
+fn source(facts: &MeasuredFacts, probe: &Probe<'_>, images: &images::Measured) -> String {
     let mut source = format!(
         "Measured by Sublet {} through Vulkan: heaps, types, limits, features, when descriptor pools refuse, and the \
          requirements of {} buffers and images. Of the {} images that the tiles were found by, {} are as large as the driver \

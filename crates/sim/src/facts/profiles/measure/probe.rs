@@ -6,12 +6,12 @@ use std::cell::Cell;
 use ash::vk;
 
 use super::error::MeasureError;
-use super::facts::Facts;
+use super::facts::MeasuredFacts;
 use crate::facts::format::ImageDescription;
 
 /// The requirements that a driver reports for a resource. Units: bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ProbedRequirements {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) types: u32,
@@ -40,7 +40,7 @@ impl<'a> Probe<'a> {
     pub(crate) unsafe fn new(
         instance: &'a ash::Instance,
         physical_device: vk::PhysicalDevice,
-        facts: &Facts,
+        facts: &MeasuredFacts,
     ) -> Result<Self, MeasureError> {
         if !facts.has_queue {
             return Err(MeasureError::NoQueue);
@@ -111,7 +111,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The requirements of a buffer; `None` if the driver cannot make it.
-    pub(crate) fn buffer(&self, size: u64, usage: vk::BufferUsageFlags) -> Option<Answer> {
+    pub(crate) fn buffer(&self, size: u64, usage: vk::BufferUsageFlags) -> Option<ProbedRequirements> {
         self.buffer_with(size, usage, vk::BufferCreateFlags::empty())
     }
 
@@ -127,7 +127,7 @@ impl<'a> Probe<'a> {
         size: u64,
         usage: vk::BufferUsageFlags,
         flags: vk::BufferCreateFlags,
-    ) -> Option<Answer> {
+    ) -> Option<ProbedRequirements> {
         let info = vk::BufferCreateInfo::default().size(size).usage(usage).flags(flags);
         // SAFETY: sizes are above 0, and usages and flags are those that the enabled features allow.
         let buffer = unsafe { self.device.create_buffer(&info, None) }.ok()?;
@@ -149,7 +149,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The requirements of an image; `None` if the driver cannot make it.
-    pub(crate) fn image(&self, image: &ImageDescription) -> Option<Answer> {
+    pub(crate) fn image(&self, image: &ImageDescription) -> Option<ProbedRequirements> {
         let protected = image.flags.contains(vk::ImageCreateFlags::PROTECTED);
         if protected && !self.has_protected || image.external && !self.has_external || !self.takes(image) {
             return None;
@@ -247,8 +247,11 @@ impl<'a> Probe<'a> {
     }
 }
 
-fn answer(plain: vk::MemoryRequirements, dedicated: &vk::MemoryDedicatedRequirements<'_>) -> Answer {
-    Answer {
+fn answer(
+    plain: vk::MemoryRequirements,
+    dedicated: &vk::MemoryDedicatedRequirements<'_>,
+) -> ProbedRequirements {
+    ProbedRequirements {
         size: plain.size,
         alignment: plain.alignment,
         types: plain.memory_type_bits,

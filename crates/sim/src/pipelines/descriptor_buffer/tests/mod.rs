@@ -16,7 +16,7 @@ use ash::vk::DescriptorType as Type;
 use crate::execution::kernel::tests::fixture::{Buffer, KernelFixture, POINT};
 use crate::facts::arithmetic::{align_up, host_size, widen};
 use crate::facts::profiles::{ALL, DescriptorBufferLimits};
-use crate::objects::descriptors::contents::Descriptor;
+use crate::objects::descriptors::contents::SimulatedDescriptor;
 
 const RESOURCES: Usage =
     Usage::from_raw(Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT.as_raw() | Usage::SHADER_DEVICE_ADDRESS.as_raw());
@@ -349,7 +349,7 @@ fn what_lies_in_memory_can_be_looked_at_as_what_is_bound() {
     let commands = fixture.record(|commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     let look = |element| unsafe { fixture.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element)) };
     let (kind, buffer) = (Type::STORAGE_BUFFER, target.handle);
-    assert_eq!(look(1), Some((Descriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
+    assert_eq!(look(1), Some((SimulatedDescriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
     assert_eq!(look(0), None);
     assert_eq!(fixture.gpu.bound_set(commands, POINT, layout, 0), None);
     fixture.end();

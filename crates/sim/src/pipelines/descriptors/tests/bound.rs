@@ -234,7 +234,7 @@ fn pushed(
     place: (u32, u32, u32),
 ) -> Option<vk::Buffer> {
     match unsafe { fixture.gpu.bound_descriptor(fixture.commands, COMPUTE, layout, place) }?.0 {
-        Descriptor::Buffer { buffer, .. } => Some(buffer),
+        SimulatedDescriptor::Buffer { buffer, .. } => Some(buffer),
         _ => None,
     }
 }

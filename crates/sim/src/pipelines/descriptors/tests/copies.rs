@@ -34,7 +34,7 @@ fn copies_move_what_is_written_and_what_is_not() {
     unsafe { fixture.device().update_descriptor_sets(&[], &copies) };
     fixture.expect_silence();
     let buffer = |element| match fixture.gpu.descriptor(sets[1], 0, element) {
-        Some(Descriptor::Buffer { buffer, .. }) => Some(buffer),
+        Some(SimulatedDescriptor::Buffer { buffer, .. }) => Some(buffer),
         _ => None,
     };
     assert_eq!([buffer(0), buffer(1), buffer(2)], [None, Some(one), None]);

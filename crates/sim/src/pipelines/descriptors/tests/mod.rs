@@ -24,7 +24,7 @@ use ash::vk::DescriptorType as Type;
 use crate::Gpu;
 use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
 use crate::facts::profiles::{ALL, Profile};
-use crate::objects::descriptors::contents::Descriptor;
+use crate::objects::descriptors::contents::SimulatedDescriptor;
 use crate::tests::WRONG;
 use fixture::{DescriptorFixture, at, many};
 

@@ -58,7 +58,7 @@ fn a_template_finds_its_data() {
     fixture.expect_silence();
     assert_eq!(data.before, u64::MAX);
     let found = |element| match fixture.gpu.descriptor(set, 0, element) {
-        Some(Descriptor::Buffer { buffer, offset, .. }) => Some((buffer, offset)),
+        Some(SimulatedDescriptor::Buffer { buffer, offset, .. }) => Some((buffer, offset)),
         _ => None,
     };
     assert_eq!([found(0), found(1)], [Some((one, 64)), Some((other, 128))]);

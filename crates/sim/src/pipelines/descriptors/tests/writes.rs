@@ -54,14 +54,20 @@ fn what_is_written_is_found() {
 
     let gpu = &fixture.gpu;
     assert_eq!(gpu.descriptor(set, 0, 0), None);
-    let expected = Descriptor::Buffer { kind: UNIFORM, buffer, offset: 256, range: 128 };
+    let expected = SimulatedDescriptor::Buffer { kind: UNIFORM, buffer, offset: 256, range: 128 };
     assert_eq!(gpu.descriptor(set, 0, 1), Some(expected));
-    let expected = Descriptor::Texels { kind: Type::UNIFORM_TEXEL_BUFFER, view: texels };
+    let expected = SimulatedDescriptor::Texels { kind: Type::UNIFORM_TEXEL_BUFFER, view: texels };
     assert_eq!(gpu.descriptor(set, 2, 0), Some(expected));
     let kind = Type::COMBINED_IMAGE_SAMPLER;
-    assert_eq!(gpu.descriptor(set, 3, 0), Some(Descriptor::Image { kind, sampler, view, layout: read }));
+    assert_eq!(
+        gpu.descriptor(set, 3, 0),
+        Some(SimulatedDescriptor::Image { kind, sampler, view, layout: read })
+    );
     let (kind, sampler) = (Type::STORAGE_IMAGE, vk::Sampler::null());
-    assert_eq!(gpu.descriptor(set, 4, 0), Some(Descriptor::Image { kind, sampler, view, layout: general }));
+    assert_eq!(
+        gpu.descriptor(set, 4, 0),
+        Some(SimulatedDescriptor::Image { kind, sampler, view, layout: general })
+    );
     assert_eq!(gpu.inline_uniform_data(set, 5), Some(vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]));
     fixture.expect_silence();
 }
@@ -299,7 +305,7 @@ fn immutable_samplers_are_there_and_stay() {
     let pool = fixture.pool(1, &[(Type::SAMPLER, 1), (Type::COMBINED_IMAGE_SAMPLER, 1)]);
     let set = fixture.set(pool, layout).unwrap();
     let sampler_of = |fixture: &DescriptorFixture, binding| match fixture.gpu.descriptor(set, binding, 0) {
-        Some(Descriptor::Image { sampler, .. }) => Some(sampler),
+        Some(SimulatedDescriptor::Image { sampler, .. }) => Some(sampler),
         _ => None,
     };
     assert_eq!((sampler_of(&fixture, 0), sampler_of(&fixture, 1)), (Some(own), None));

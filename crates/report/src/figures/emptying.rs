@@ -14,13 +14,13 @@ use crate::snapshot::Block;
 ///   ...
 ///   tree[leaves + i]        bytes of range i
 /// ```
-struct Room {
+struct FreeRangeTree {
     leaves: usize,
     tree: Vec<u64>,
     bytes: u64,
 }
 
-impl Room {
+impl FreeRangeTree {
     fn new(sizes: &[u64]) -> Self {
         let leaves = sizes.len().next_power_of_two();
         let mut tree = vec![0; 2 * leaves];
@@ -62,7 +62,7 @@ impl Room {
 }
 
 /// A block with allocations.
-struct Candidate<'a> {
+struct OccupiedBlock<'a> {
     block: &'a Block,
     used: u64,
     ranges: Range<usize>,
@@ -79,7 +79,7 @@ fn free(block: &Block) -> impl Iterator<Item = u64> + '_ {
 }
 
 /// Orders blocks by their share in use, the fullest first.
-fn fuller(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
+fn fuller(a: &OccupiedBlock<'_>, b: &OccupiedBlock<'_>) -> Ordering {
     let part = |used: u64, size: u64| u128::from(used) * u128::from(size);
     part(b.used, a.block.size).cmp(&part(a.used, b.block.size))
 }
@@ -87,7 +87,7 @@ fn fuller(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
 /// Returns the number of removable blocks, and their bytes. Empty blocks neither count nor receive allocations: a move
 /// into one gains no block.
 pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
-    let candidates = blocks.iter().map(|block| Candidate {
+    let candidates = blocks.iter().map(|block| OccupiedBlock {
         block,
         used: used(block).sum(),
         ranges: 0..0,
@@ -101,7 +101,7 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
         sizes.extend(free(candidate.block));
         candidate.ranges = first..sizes.len();
     }
-    let mut room = Room::new(&sizes);
+    let mut room = FreeRangeTree::new(&sizes);
     let (mut count, mut bytes) = (0, 0);
     for at in (0..ranked.len()).rev() {
         if ranked[at].has_taken {
@@ -127,7 +127,7 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
 
 /// Moves all allocations of a block, the largest first, and returns the ranges that take them. Changes nothing if one
 /// does not fit.
-fn empty(candidate: &Candidate<'_>, room: &mut Room) -> Option<Vec<usize>> {
+fn empty(candidate: &OccupiedBlock<'_>, room: &mut FreeRangeTree) -> Option<Vec<usize>> {
     if candidate.used > room.bytes {
         return None;
     }

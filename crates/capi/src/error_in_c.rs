@@ -10,7 +10,7 @@ use sublet::{
 };
 
 /// An error that has a result in C.
-pub(super) trait Refusal: Error {
+pub(super) trait ErrorInC: Error {
     /// Returns the result, and whether the call broke a rule. The result is `VK_ERROR_UNKNOWN` where VMA asserts and
     /// defines none.
     fn in_c(&self) -> (vk::Result, bool);
@@ -19,7 +19,7 @@ pub(super) trait Refusal: Error {
 /// Logs why a call fails, and returns the matching result in C.
 #[cold]
 #[inline(never)]
-pub(super) fn failed<E: Refusal>(function: &'static str, error: &E) -> vk::Result {
+pub(super) fn failed<E: ErrorInC>(function: &'static str, error: &E) -> vk::Result {
     let (result, misuse) = error.in_c();
     refused(function, error, misuse, result)
 }
@@ -35,14 +35,14 @@ pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Re
 
 /// Returns `VK_SUCCESS`, or logs the error and returns its result.
 #[inline]
-pub(super) fn success_or_logged<E: Refusal>(function: &'static str, outcome: Result<(), E>) -> vk::Result {
+pub(super) fn success_or_logged<E: ErrorInC>(function: &'static str, outcome: Result<(), E>) -> vk::Result {
     match outcome {
         Ok(()) => vk::Result::SUCCESS,
         Err(error) => failed(function, &error),
     }
 }
 
-impl Refusal for AllocationError {
+impl ErrorInC for AllocationError {
     fn in_c(&self) -> (vk::Result, bool) {
         let misuse = matches!(
             self,
@@ -58,7 +58,7 @@ impl Refusal for AllocationError {
     }
 }
 
-impl Refusal for BindError {
+impl ErrorInC for BindError {
     fn in_c(&self) -> (vk::Result, bool) {
         match self {
             Self::Driver(error) => (error.result, false),
@@ -68,7 +68,7 @@ impl Refusal for BindError {
     }
 }
 
-impl Refusal for CorruptionError {
+impl ErrorInC for CorruptionError {
     fn in_c(&self) -> (vk::Result, bool) {
         let result = match self {
             Self::Foreign(_) => vk::Result::ERROR_UNKNOWN,
@@ -78,7 +78,7 @@ impl Refusal for CorruptionError {
     }
 }
 
-impl Refusal for CreateError {
+impl ErrorInC for CreateError {
     fn in_c(&self) -> (vk::Result, bool) {
         match self {
             Self::Alias(_) => (vk::Result::ERROR_FEATURE_NOT_PRESENT, true),
@@ -87,7 +87,7 @@ impl Refusal for CreateError {
     }
 }
 
-impl Refusal for FindMemoryTypeError {
+impl ErrorInC for FindMemoryTypeError {
     fn in_c(&self) -> (vk::Result, bool) {
         match self {
             Self::Resource(error) => (error.result, false),
@@ -99,7 +99,7 @@ impl Refusal for FindMemoryTypeError {
     }
 }
 
-impl Refusal for MapError {
+impl ErrorInC for MapError {
     fn in_c(&self) -> (vk::Result, bool) {
         let result = match self {
             Self::OutOfRange { .. } | Self::Foreign(_) => vk::Result::ERROR_UNKNOWN,

@@ -10,9 +10,9 @@ use super::guard::misused;
 /// The objects of one kind that belong to one allocator. A handle that is not in the set is never dereferenced: it may
 /// belong to another allocator, or be freed.
 #[derive(Debug)]
-pub(super) struct Held<V>(Mutex<BTreeSet<*mut V>>);
+pub(super) struct HandleSet<V>(Mutex<BTreeSet<*mut V>>);
 
-impl<V> Held<V> {
+impl<V> HandleSet<V> {
     pub(super) fn new() -> Self {
         Self(Mutex::new(BTreeSet::new()))
     }
