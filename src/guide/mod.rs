@@ -44,6 +44,7 @@ mod names {
     pub(super) use crate::defragment::*;
     pub(super) use crate::descriptor::*;
     pub(super) use crate::device::*;
+    pub(super) use crate::engine::*;
     pub(super) use crate::error::*;
     pub(super) use crate::pool::*;
     pub(super) use crate::retire::*;

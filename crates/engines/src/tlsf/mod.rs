@@ -60,7 +60,7 @@ use super::{
 /// multiple of 1/65536 of the largest region. So the hole of one allocation fits the next one of similar size.
 ///
 /// Slack does not count as used, and [`Metadata::walk`] shows it as free. It becomes free when a chunk beside it is
-/// freed; until then no allocation gets it. A [`VirtualBlock`](crate::VirtualBlock) frees all slack before it refuses a
+/// freed; until then no allocation gets it. A `VirtualBlock` of `sublet` frees all slack before it refuses a
 /// request. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) leave no slack. Random requests
 /// need as many regions as without slack, within one percent.
 ///
@@ -415,7 +415,7 @@ impl Tlsf {
     }
 
     /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address. Returns
-    /// `None`, and changes nothing, if the caller must use [`Self::allocate_slow`].
+    /// `None`, and changes nothing, if the caller must use `allocate_slow`.
     ///
     /// The two branches are separate functions, because either is slower if it is inlined into a larger function.
     #[inline(always)]
@@ -485,7 +485,7 @@ impl Tlsf {
         Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
     }
 
-    /// [`Self::allocate_slow`] after [`Self::grant`] failed.
+    /// The complete search after [`Self::grant`] failed.
     #[cold]
     #[inline(never)]
     pub fn grant_slow(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, RegionId, u64)> {
