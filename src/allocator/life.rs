@@ -10,13 +10,13 @@ use super::recording::Recording;
 use super::route::Bookkeeping;
 use super::{API_VERSION_1_4, Allocator, AllocatorCreateInfo, AllocatorInner, PoolNumbers};
 use crate::allocation::Leak;
+use crate::base::append_table::AppendTable;
 use crate::base::sync::Mutex;
 use crate::blocks::{Budgets, DeviceContext};
 use crate::create_info::AllocatorCreateFlags;
 use crate::device::{DeviceSettings, LiveDevice};
 use crate::error::CreateAllocatorError;
 use crate::memory_type::{self, MemoryTypeTable};
-use sublet_engines::AppendTable;
 
 /// The device features that the flags and the version imply.
 fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings {

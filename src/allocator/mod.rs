@@ -38,11 +38,11 @@ use std::sync::atomic::AtomicU32;
 use ash::vk;
 
 use crate::allocation::{Allocation, AllocationInfo, Leak};
+use crate::base::append_table::AppendTable;
 use crate::base::sync::Mutex;
 use crate::blocks::{DeviceContext, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use crate::memory_type::MemoryTypeTable;
-use sublet_engines::AppendTable;
 
 use debug::DebugState;
 pub use recorded_call::{Outcome, RecordedCall};

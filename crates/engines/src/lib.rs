@@ -40,7 +40,6 @@
 // The traits and types below are the contract; the engines are in the other files.
 
 mod align;
-mod append_table;
 mod buddy;
 pub mod cast;
 mod chunks;
@@ -53,7 +52,6 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use align::Alignment;
-pub use append_table::AppendTable;
 pub use buddy::Buddy;
 pub use counted::{
     BadGrant, Counted, CountedCapacity, CountedChunk, CountedRequest, CountedSpan, CountedUsage, Counts,

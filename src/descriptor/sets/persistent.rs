@@ -13,11 +13,11 @@ use super::set::{
 };
 use super::settings::{PersistentSetsCreateInfo, Sizing};
 use super::statistics::PersistentSetsStatistics;
+use crate::base::append_table::AppendTable;
 use crate::base::sync::Mutex;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorDevice, DescriptorPoolView, SetLayout};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
-use sublet_engines::AppendTable;
 use sublet_engines::cast::index;
 
 /// Allocates descriptor sets with arbitrary lifetimes, for example of materials, meshes or bindless tables.

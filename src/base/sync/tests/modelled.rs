@@ -4,9 +4,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
+use crate::base::append_table::AppendTable;
 use crate::base::sync::model::{Outcomes, Watched, check};
 use crate::base::sync::{CoreMutex, thread_token};
-use sublet_engines::AppendTable;
 
 type Lock = CoreMutex<Watched<u32>>;
 

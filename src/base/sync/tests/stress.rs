@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::base::append_table::AppendTable;
 use crate::base::sync::CoreMutex;
-use sublet_engines::AppendTable;
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 20_000;

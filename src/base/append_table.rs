@@ -1,28 +1,16 @@
 //! A table that only grows and whose elements never move. An index reaches an element without a lock.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use sublet_engines::cast::{index, narrow};
 
-use crate::cast::{index, narrow};
+use super::sync::atomic::{AtomicUsize, OnceLock, Ordering};
 
 /// Elements in the first segment; each further segment holds twice as many as the one before.
 const FIRST: u32 = 8;
 /// 29 segments cover all `u32` indices but the last few.
 const SEGMENTS: usize = 29;
 
-/// A table that only grows and whose elements never move. An index, for example one that an engine granted, reaches its
-/// element without a lock.
-///
-/// ```
-/// use sublet_engines::AppendTable;
-/// let table = AppendTable::new();
-/// assert_eq!(table.get(5), None);
-/// assert_eq!(table.get_or_make(5, |index| index * 10), Some(&50));
-/// // The elements of a whole segment are made at once.
-/// assert_eq!(table.get(7), Some(&70));
-/// ```
-#[derive(Debug)]
-pub struct AppendTable<V> {
+/// See the module's documentation. `make` creates the elements of a whole segment at once.
+pub(crate) struct AppendTable<V> {
     segments: [OnceLock<Box<[V]>>; SEGMENTS],
     /// All existing segments have lower indices.
     end: AtomicUsize,
@@ -36,22 +24,14 @@ fn locate(at: u32) -> Option<(usize, usize)> {
     Some((index(segment), index(from_first - (FIRST << segment))))
 }
 
-impl<V> Default for AppendTable<V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<V> AppendTable<V> {
-    /// An empty table. Allocates nothing.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { segments: std::array::from_fn(|_| OnceLock::new()), end: AtomicUsize::new(0) }
     }
 
     /// The element at `at`, if its segment exists. Two loads.
     #[inline]
-    pub fn get(&self, at: u32) -> Option<&V> {
+    pub(crate) fn get(&self, at: u32) -> Option<&V> {
         if at < FIRST {
             return self.segments[0].get()?.get(index(at));
         }
@@ -60,7 +40,7 @@ impl<V> AppendTable<V> {
     }
 
     /// The element at `at`, created if it does not exist; `None` beyond the last segment.
-    pub fn get_or_make(&self, at: u32, make: impl Fn(u32) -> V) -> Option<&V> {
+    pub(crate) fn get_or_make(&self, at: u32, make: impl Fn(u32) -> V) -> Option<&V> {
         let (segment, position) = locate(at)?;
         let elements = self.segments.get(segment)?.get_or_init(|| {
             self.end.fetch_max(segment + 1, Ordering::Relaxed);
@@ -71,7 +51,7 @@ impl<V> AppendTable<V> {
     }
 
     /// Every existing element, in the order of indices.
-    pub fn iter(&self) -> impl Iterator<Item = &V> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
         // A thread that can see an element also sees an `end` after its segment, because `end` is written first.
         let segments = self.segments.iter().take(self.end.load(Ordering::Relaxed));
         segments.filter_map(OnceLock::get).flat_map(|elements| elements.iter())
