@@ -114,13 +114,13 @@ player!(original, gpu_allocator, "gpu-allocator", AllocationScheme::DedicatedBuf
 // The other schemes query the driver with a buffer, and scripts have none.
 player!(stand_in, gpu_allocator_stand_in, "the stand-in", AllocationScheme::GpuAllocatorManaged);
 
-impl original::Player {
+impl original::GpuAllocatorPlayer {
     pub(super) fn new(gpu: &TestGpu, hint: Option<WgpuHint>) -> Result<Self, String> {
         Ok(Self::of(gpu, create(gpu, hint.map_or_else(AllocationSizes::default, original::sizes))?))
     }
 }
 
-impl stand_in::Player {
+impl stand_in::GpuAllocatorPlayer {
     /// Creates the peer with wgpu's sizes.
     pub(super) fn new(gpu: &TestGpu, hint: WgpuHint) -> Result<Self, String> {
         let allocator = Allocator::new(&AllocatorCreateDesc {

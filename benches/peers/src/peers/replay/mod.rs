@@ -83,9 +83,11 @@ pub(crate) fn make<V: VisitPlayer>(
     Ok(match kind {
         PeerKind::Sublet => Some(visit.visit(sublet::SubletPlayer::new(gpu)?)),
         PeerKind::Vma => Some(visit.visit(vma::VmaPlayer::new(gpu)?)),
-        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::original::Player::new(gpu, hint)?)),
+        PeerKind::GpuAllocator => {
+            Some(visit.visit(gpu_allocator::original::GpuAllocatorPlayer::new(gpu, hint)?))
+        }
         PeerKind::StandIn => match hint {
-            Some(hint) => Some(visit.visit(gpu_allocator::stand_in::Player::new(gpu, hint)?)),
+            Some(hint) => Some(visit.visit(gpu_allocator::stand_in::GpuAllocatorPlayer::new(gpu, hint)?)),
             None => None,
         },
         PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::GpuAllocPlayer::new(gpu))),
