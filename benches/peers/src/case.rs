@@ -1,22 +1,17 @@
 //! Runs one peer on one workload, and several peers in turn.
 
-use std::sync::Arc;
-
-use crate::clock::{self, Stopwatch, TickClock};
-use crate::gpu::{Calls, Counters, Driver, TestGpu};
+use crate::clock::Stopwatch;
+use crate::gpu::{Calls, Driver, TestGpu};
 use crate::heap;
 use crate::peers::{self, Peer, PeerKind, PeerMode, PeerSetup, Visit};
-use crate::script::{PeerRequest, Phase};
-use crate::statistics::{Percentiles, median};
+use crate::script::Phase;
+use crate::statistics::median;
 
 /// The measurements of one peer on one workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaseFigures {
     /// Nanoseconds per pair of allocate and free, the median of the rounds.
     pub(crate) pair: Option<f64>,
-    /// Latencies of single calls that needed no new memory from the driver.
-    pub(crate) allocate: Option<Percentiles>,
-    pub(crate) free: Option<Percentiles>,
     /// Maximum reserved bytes per live byte at the peak.
     pub(crate) reserved_peak: Option<f64>,
     /// Reserved bytes per live byte at the end, before everything is freed.
@@ -39,14 +34,8 @@ pub(crate) trait Case {
     /// Runs phases, with only the `share`-th part of each list of replacements. Returns nanoseconds and pairs.
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
 
-    /// Same, with a clock read around each call.
-    fn sample(&mut self, phases: &[Phase], share: usize) -> (Option<Percentiles>, Option<Percentiles>);
-
     /// Sets the byte limit after which the driver rejects allocations.
     fn limit(&self, bytes: u64);
-
-    /// Fills slots until the first failure, and returns the number of filled slots.
-    fn fill(&mut self, requests: &[PeerRequest]) -> usize;
 
     /// Returns the figures so far, without times and host memory.
     fn figures(&self) -> CaseFigures;
@@ -129,34 +118,6 @@ fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Ph
     refused
 }
 
-/// Latencies of single calls.
-struct Samples {
-    clock: TickClock,
-    counters: Arc<Counters>,
-    allocate: Vec<f32>,
-    free: Vec<f32>,
-}
-
-impl Samples {
-    fn allocate<P: Peer>(&mut self, peer: &mut P, request: &PeerRequest) -> Option<P::Allocation> {
-        let grown = self.counters.allocations();
-        let from = clock::now();
-        let allocation = peer.allocate(request);
-        let to = clock::now();
-        if self.counters.allocations() == grown {
-            self.allocate.push(self.clock.single(from, to) as f32);
-        }
-        allocation
-    }
-
-    fn free<P: Peer>(&mut self, peer: &mut P, allocation: P::Allocation) {
-        let from = clock::now();
-        peer.free(allocation);
-        let to = clock::now();
-        self.free.push(self.clock.single(from, to) as f32);
-    }
-}
-
 impl<P: Peer> PeerWithAllocations<P> {
     /// Tracks the live allocations of the phases without the peer.
     fn account(&mut self, phases: &[Phase], share: usize) {
@@ -221,59 +182,8 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
         (time, halves as f64 / 2.0)
     }
 
-    fn sample(&mut self, phases: &[Phase], share: usize) -> (Option<Percentiles>, Option<Percentiles>) {
-        let expected = phases.iter().map(Phase::halves).sum();
-        let counters = Arc::clone(self.gpu.counters());
-        let mut samples = Samples {
-            clock: TickClock::get(),
-            counters,
-            allocate: Vec::with_capacity(expected),
-            free: Vec::with_capacity(expected),
-        };
-        let (peer, slots) = (&mut self.peer, &mut self.slots);
-        for phase in phases {
-            match phase {
-                Phase::Allocate(list) => {
-                    for (slot, request) in list {
-                        slots[*slot as usize] = samples.allocate(peer, request);
-                    }
-                }
-                Phase::Replace(list) => {
-                    for (slot, request) in &list[..list.len() / share] {
-                        if let Some(allocation) = slots[*slot as usize].take() {
-                            samples.free(peer, allocation);
-                        }
-                        slots[*slot as usize] = samples.allocate(peer, request);
-                    }
-                }
-                Phase::Free(list) => {
-                    for slot in list {
-                        if let Some(allocation) = slots[*slot as usize].take() {
-                            samples.free(peer, allocation);
-                        }
-                    }
-                }
-                Phase::Reset => self.refused += counted(peer, slots, &[Phase::Reset], share),
-            }
-        }
-        self.account(phases, share);
-        self.forget_stale(phases);
-        (Percentiles::of(&mut samples.allocate), Percentiles::of(&mut samples.free))
-    }
-
     fn limit(&self, bytes: u64) {
         self.gpu.counters().limit(bytes);
-    }
-
-    fn fill(&mut self, requests: &[PeerRequest]) -> usize {
-        for (slot, request) in requests.iter().enumerate() {
-            let Some(allocation) = self.peer.allocate(request) else {
-                return slot;
-            };
-            self.slots[slot] = Some(allocation);
-            self.note(slot as u32, request.size);
-        }
-        requests.len()
     }
 
     fn figures(&self) -> CaseFigures {
@@ -376,7 +286,7 @@ pub(crate) struct Workload {
     pub(crate) round: Rounds,
     /// Divisor of the number of rounds.
     pub(crate) fewer_rounds: u64,
-    /// True if single calls and host memory are measured too.
+    /// True if host memory is measured too.
     pub(crate) thorough: bool,
     /// True if reserved memory is meaningful. It is not if the caller chooses it, or if almost nothing is live.
     pub(crate) reserves: bool,
@@ -422,15 +332,13 @@ struct Running {
     entry: Participant,
     case: Box<dyn Case>,
     pairs: Vec<f64>,
-    allocate: Vec<Percentiles>,
-    free: Vec<Percentiles>,
 }
 
 /// Measures all peers of a workload. They take turns by round, so that a disturbance affects all of them.
 pub(crate) fn measure(
     workload: &Workload,
     driver: &Driver,
-    effort: CaseEffort,
+    rounds: u64,
     mut tick: impl FnMut(&str),
 ) -> Result<Vec<(PeerKind, CaseFigures)>, String> {
     let said = |kind: PeerKind, error: String| format!("{}, {}: {error}", workload.id, kind.title());
@@ -446,10 +354,9 @@ pub(crate) fn measure(
         let made = case(place(entry), workload.slots).map_err(|error| said(entry.kind, error))?;
         let Some(mut case) = made else { continue };
         case.prepare(&workload.before, entry.share);
-        running.push(Running { entry, case, pairs: Vec::new(), allocate: Vec::new(), free: Vec::new() });
+        running.push(Running { entry, case, pairs: Vec::new() });
     }
-    let rounds = effort.rounds.div_ceil(workload.fewer_rounds);
-    for round in 0..rounds {
+    for round in 0..rounds.div_ceil(workload.fewer_rounds) {
         let (warm_up, phases) = (workload.warm_up(round), (workload.round)(round));
         for one in &mut running {
             tick(one.entry.kind.title());
@@ -458,26 +365,13 @@ pub(crate) fn measure(
             one.pairs.push(time / pairs);
         }
     }
-    let sample_rounds = if workload.thorough { effort.sample_rounds } else { 0 };
-    for round in rounds..rounds + sample_rounds {
-        let (warm_up, phases) = (workload.warm_up(round), (workload.round)(round));
-        for one in &mut running {
-            tick(one.entry.kind.title());
-            one.case.prepare(&warm_up, one.entry.share);
-            let (allocate, free) = one.case.sample(&phases, one.entry.share);
-            one.allocate.extend(allocate);
-            one.free.extend(free);
-        }
-    }
     let mut all = Vec::new();
-    for Running { entry, case, pairs, allocate, free } in running {
+    for Running { entry, case, pairs } in running {
         let mut figures = case.figures();
         if !workload.reserves {
             (figures.reserved_peak, figures.reserved_end) = (None, None);
         }
         figures.pair = median(&pairs);
-        figures.allocate = Percentiles::median(&allocate);
-        figures.free = Percentiles::median(&free);
         case.finish().map_err(|error| said(entry.kind, error))?;
         if workload.thorough {
             let heap = own_heap(workload, place(entry), entry.share);

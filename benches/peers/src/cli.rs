@@ -51,8 +51,6 @@ pub(crate) enum PeersCommand {
     Frame,
     /// Levels of a game that come and go
     Level,
-    /// The amount that fits into a full heap or pool
-    Fill,
     /// Buffers and images next to each other
     Granularity,
     /// One block or thousands
@@ -183,7 +181,7 @@ mod tests {
     fn filters_filter() {
         let options = |text: &str| PeersArguments::try_parse_from(text.split_whitespace()).unwrap().options;
         let all = options("p all");
-        assert!(all.wants("churn-1k-usual") && all.wants_peer(PeerKind::Rlsf));
+        assert!(all.wants("churn-1k-usual") && all.wants_peer(PeerKind::OffsetAllocator));
         let some = options("p all --only 10k --peer vma --threads 3,5");
         assert!(some.wants("churn-10k-usual") && !some.wants("churn-1k-usual"));
         assert!(some.wants_peer(PeerKind::Vma) && !some.wants_peer(PeerKind::Sublet));

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use crate::peers::PeerKind;
 use crate::statistics::{Percentiles, number};
 use crate::workloads::descriptors::ROWS;
-use crate::workloads::fill::FILLS;
 use crate::workloads::{self, Scale};
 
 /// Formats p50 / p99 / p99.9 / max, in whole nanoseconds.
@@ -26,7 +25,6 @@ pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     for workload in workloads::all().flat_map(|maker| maker(scale)) {
         text.push_str(&row(&workload.id, &workload.title));
     }
-    FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
     ROWS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
     text.push_str("  threads-local, threads-remote, threads-exchange, growth\nPeers:\n");
     PeerKind::ALL.iter().for_each(|kind| text.push_str(&row(kind.id(), kind.title())));

@@ -11,7 +11,7 @@ use crate::clock::TickClock;
 use crate::differential;
 use crate::gpu::{Driver, TestGpu};
 use crate::instructions;
-use crate::output::{is_busy, list, percentiles, processor, say};
+use crate::output::{is_busy, list, processor, say};
 use crate::peers::PeerKind;
 use crate::peers::replay::WgpuHint;
 use crate::replay;
@@ -19,7 +19,6 @@ use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::AlignedTable;
-use crate::workloads::fill::{FILLS, fill};
 use crate::workloads::growth::{self, growth};
 use crate::workloads::threads::{FreedBy, ThreadsPlan, threads};
 use crate::workloads::{self, MakeWorkloads, Scale};
@@ -34,12 +33,11 @@ const WHOLE: [PeerKind; 6] = [
     PeerKind::Nothing,
 ];
 /// Columns of the table of engines.
-const ENGINES: [PeerKind; 6] = [
+const ENGINES: [PeerKind; 5] = [
     PeerKind::SubletEngine,
     PeerKind::SubletVirtual,
     PeerKind::VmaVirtual,
     PeerKind::OffsetAllocator,
-    PeerKind::Rlsf,
     PeerKind::Nothing,
 ];
 /// Columns of the tables of threads.
@@ -125,16 +123,13 @@ impl Session {
             PeersCommand::Blocks => self.single(&[workloads::blocks])?,
             PeersCommand::Create => self.single(&[workloads::create])?,
             PeersCommand::Engines => self.engines()?,
-            PeersCommand::Fill => self.fill()?,
             PeersCommand::Descriptors => self.descriptors()?,
             PeersCommand::Threads => self.threads()?,
             PeersCommand::Growth => self.growth()?,
             PeersCommand::Instructions => self.instructions()?,
             PeersCommand::All => {
                 self.single(&workloads::WHOLES)?;
-                self.create_on_vulkan()?;
                 self.engines()?;
-                self.fill()?;
                 self.descriptors()?;
                 self.threads()?;
                 self.growth()?;
@@ -210,7 +205,7 @@ impl Session {
             }
         }
         let progress = self.progress.clone();
-        let measured = case::measure(&workload, driver, self.effort, |peer| {
+        let measured = case::measure(&workload, driver, self.effort.rounds, |peer| {
             progress.set_message(format!("{}: {peer}", workload.id));
         })?;
         for (kind, figures) in measured {
@@ -238,7 +233,7 @@ impl Session {
             rows.extend(self.measure_all(*maker)?);
         }
         self.times("Nanoseconds for each pair of allocate and free", &rows)?;
-        self.print_details(&rows, &WHOLE, true)?;
+        self.print_details(&rows)?;
         // With a hundredth of the allocations there are only two or three blocks, whose sizes follow other rules.
         let above = if self.scale.smaller < 100 { self.results.above_vma(&rows) } else { Vec::new() };
         if above.is_empty() { Ok(()) } else { Err(above.join("\n")) }
@@ -267,19 +262,14 @@ impl Session {
         )
     }
 
-    /// Prints single calls, memory, and driver calls.
-    fn print_details(
-        &self,
-        rows: &[(String, String)],
-        kinds: &[PeerKind],
-        whole: bool,
-    ) -> Result<(), String> {
-        let heads = || std::iter::once("").chain(kinds.iter().map(|kind| kind.title()));
+    /// Prints memory and driver calls.
+    fn print_details(&self, rows: &[(String, String)]) -> Result<(), String> {
+        let heads = || std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title()));
         let table = |cell: &dyn Fn(&CaseFigures) -> Option<String>| {
             let mut table = AlignedTable::new(heads());
             for (id, title) in rows {
                 let figures = |kind: &PeerKind| self.results.get(id, *kind);
-                let cells: Vec<_> = kinds
+                let cells: Vec<_> = WHOLE
                     .iter()
                     .map(|kind| if *kind == PeerKind::Nothing { None } else { figures(kind).and_then(cell) })
                     .collect();
@@ -290,17 +280,6 @@ impl Session {
             }
             table
         };
-        let single = "Nanoseconds, p50 / p99 / p99.9 / max, medians of rounds; calls for which the driver had to \
-                      give memory are left out.";
-        self.print(
-            "Single calls of allocate",
-            &[single],
-            table(&|figures| figures.allocate.map(percentiles)),
-        )?;
-        self.print("Single calls of free", &[], table(&|figures| figures.free.map(percentiles)))?;
-        if !whole {
-            return Ok(());
-        }
         let reserved = |figures: &CaseFigures| {
             let text = |share: Option<f64>| share.map_or("-".to_owned(), number);
             figures.reserved_peak.map(|peak| format!("{} / {}", text(Some(peak)), text(figures.reserved_end)))
@@ -331,33 +310,8 @@ impl Session {
             0 => "-".to_owned(),
             size => size.to_string(),
         };
-        handles.row(std::iter::once("bytes".to_owned()).chain(kinds.iter().map(size)));
+        handles.row(std::iter::once("bytes".to_owned()).chain(WHOLE.iter().map(size)));
         self.print("What the caller holds", &[], handles)
-    }
-
-    /// Measures with the system's driver if the other workloads used another.
-    fn create_on_vulkan(&mut self) -> Result<(), String> {
-        let driver = Driver::Vulkan(0);
-        if self.driver == driver {
-            return Ok(());
-        }
-        let description = match TestGpu::new(&driver, None) {
-            Ok(gpu) => gpu.description(),
-            Err(error) => {
-                self.progress.println(format!("create-vulkan: skipped, {error}"));
-                return Ok(());
-            }
-        };
-        let mut rows = Vec::new();
-        for mut workload in workloads::create(&self.scale) {
-            workload.id = format!("{}-vulkan", workload.id);
-            let named = (workload.id.clone(), workload.title.clone());
-            if self.measure(workload, &driver)? {
-                rows.push(named);
-            }
-        }
-        self.times(&format!("On the system's driver, nanoseconds for each pair: {description}"), &rows)?;
-        Ok(())
     }
 
     fn engines(&mut self) -> Result<(), String> {
@@ -376,40 +330,10 @@ impl Session {
         self.print(
             "Engines alone, nanoseconds for each pair",
             &[
-                "The ratios are to Sublet's engine. offset-allocator knows no alignment: it is asked for as much more. \
-                 rlsf writes its headers into the memory that it divides, here 3 GiB of host memory, so that it pays \
-                 for caches and pages that the others do not touch; more than that it is not given.",
+                "The ratios are to Sublet's engine. offset-allocator knows no alignment: it is asked for as much more.",
             ],
             table,
         )?;
-        self.print_details(&rows, &ENGINES, false)?;
-        Ok(())
-    }
-
-    fn fill(&mut self) -> Result<(), String> {
-        let mut table = AlignedTable::new(std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title())));
-        for one in &FILLS {
-            if !self.options.wants(one.id) {
-                continue;
-            }
-            let mut cells = vec![one.title.to_owned()];
-            for kind in WHOLE {
-                let measured =
-                    !matches!(kind, PeerKind::Driver | PeerKind::Nothing) && self.options.wants_peer(kind);
-                self.progress.set_message(format!("{}: {}", one.id, kind.title()));
-                let figures = if measured { fill(one, &self.driver, kind, &self.scale)? } else { None };
-                cells.push(figures.as_ref().map_or("-".to_owned(), |figures| {
-                    let share = figures.reserved_peak.map_or("-".to_owned(), number);
-                    format!("{} / {share}", bytes(figures.live_bytes as f64))
-                }));
-                if let Some(figures) = figures {
-                    self.results.add(one.id, kind, figures);
-                }
-            }
-            table.row(cells);
-        }
-        let note = "Bytes live at the first refusal / bytes reserved for each of them.";
-        self.print("Filled until full", &[note], table)?;
         Ok(())
     }
 
@@ -580,7 +504,7 @@ impl Session {
                     // Skipped by default: it would take as long as all others together, and is known to be slow.
                     let counted = takes_part.contains(kind)
                         && self.options.wants_peer(*kind)
-                        && !matches!(kind, PeerKind::GpuAllocator | PeerKind::Rlsf);
+                        && *kind != PeerKind::GpuAllocator;
                     self.progress.set_message(format!("instructions, {}: {}", workload.id, kind.title()));
                     let found =
                         if counted { instructions::count(&workload.id, *kind, &self.options)? } else { None };

@@ -9,7 +9,6 @@ mod gpu_allocator;
 mod nothing;
 mod offset_allocator;
 pub(crate) mod replay;
-mod rlsf;
 pub(crate) mod sets;
 mod sublet;
 pub(crate) mod vma;
@@ -126,7 +125,6 @@ pub(crate) enum PeerKind {
     SubletVirtual,
     VmaVirtual,
     OffsetAllocator,
-    Rlsf,
     /// The driver's own calls, without an allocator.
     Driver,
     /// No work: the cost of the measurement itself.
@@ -134,7 +132,7 @@ pub(crate) enum PeerKind {
 }
 
 impl PeerKind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Sublet,
         Self::Vma,
         Self::GpuAllocator,
@@ -144,7 +142,6 @@ impl PeerKind {
         Self::SubletVirtual,
         Self::VmaVirtual,
         Self::OffsetAllocator,
-        Self::Rlsf,
         Self::Driver,
         Self::Nothing,
     ];
@@ -161,7 +158,6 @@ impl PeerKind {
             Self::SubletVirtual => "sublet-virtual",
             Self::VmaVirtual => "vma-virtual",
             Self::OffsetAllocator => "offset-allocator",
-            Self::Rlsf => "rlsf",
             Self::Driver => "driver",
             Self::Nothing => "loop",
         }
@@ -182,9 +178,6 @@ impl PeerKind {
 
     /// Returns the bytes of the caller's handle.
     pub(crate) fn handle_bytes(self) -> usize {
-        fn of<P: Peer>() -> usize {
-            size_of::<P::Allocation>()
-        }
         match self {
             // The caller holds the resource separately, so this is the size of the peer's own type.
             Self::Sublet => size_of::<::sublet::Allocation>(),
@@ -196,7 +189,6 @@ impl PeerKind {
             Self::SubletVirtual => size_of::<::sublet::VirtualAllocation>(),
             Self::VmaVirtual => vma::HANDLES.1,
             Self::OffsetAllocator => size_of::<::offset_allocator::Allocation>(),
-            Self::Rlsf => of::<rlsf::Rlsf>(),
             Self::Driver | Self::Nothing => 0,
         }
     }
@@ -275,7 +267,6 @@ pub(crate) fn make<V: Visit>(
         PeerKind::OffsetAllocator => {
             offset_allocator::OffsetAllocator::new(shape).map(|peer| visit.visit(peer))
         }
-        PeerKind::Rlsf => rlsf::Rlsf::new(shape)?.map(|peer| visit.visit(peer)),
         PeerKind::Driver => driver::DriverAlone::new(gpu, shape)?.map(|peer| visit.visit(peer)),
         PeerKind::Nothing => Some(visit.visit(nothing::NothingPeer)),
     })

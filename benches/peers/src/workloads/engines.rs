@@ -6,12 +6,11 @@ use crate::case::{Participant, Rounds, Workload};
 use crate::peers::{PeerKind, PeerMode};
 use crate::script::{self, AlignmentMix, Phase, Random, Shapes};
 
-const ENGINES: [PeerKind; 6] = [
+const ENGINES: [PeerKind; 5] = [
     PeerKind::SubletEngine,
     PeerKind::SubletVirtual,
     PeerKind::VmaVirtual,
     PeerKind::OffsetAllocator,
-    PeerKind::Rlsf,
     PeerKind::Nothing,
 ];
 /// Enough for one frame or three.

@@ -10,7 +10,6 @@ mod level;
 mod order;
 
 pub(crate) mod descriptors;
-pub(crate) mod fill;
 pub(crate) mod growth;
 pub(crate) mod threads;
 
