@@ -4,12 +4,10 @@
 
 mod errors;
 mod fixture;
-mod frames;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
 mod held;
 mod loss;
-mod random;
 #[allow(unreachable_pub, reason = "shared with other binaries")]
 #[path = "../shared/said.rs"]
 mod said;

@@ -283,33 +283,6 @@ fn once_warm_no_page_is_made() {
 }
 
 #[test]
-fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
-    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
-    let mut arena = arena(&fixture, &small(4096));
-    let clock = Clock::new();
-    let timeline = clock.add_timeline().unwrap();
-    let mut frame = |slot| {
-        let ticket = clock.begin_frame(timeline, slot);
-        arena.collect(&clock).unwrap();
-        arena.write(&[1; 4096], 1).unwrap();
-        arena.flush(ticket).unwrap();
-        clock.end_frame(ticket).unwrap();
-        arena.statistics().pages
-    };
-    for number in 0..30 {
-        frame(number % 3);
-    }
-    // From here on, two frames are in flight instead of three.
-    for number in 0..30 {
-        assert!(frame(number % 2) <= 3);
-    }
-    clock.idle();
-    arena.collect(&clock).unwrap();
-    assert_eq!(arena.statistics().free_pages, arena.statistics().pages);
-    drop(arena.release());
-}
-
-#[test]
 fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
     on_every_gpu(|fixture| {
         let mut arena = arena(&fixture, &UploadArenaCreateInfo { share_pages: true, ..small(4096) });
@@ -349,30 +322,6 @@ fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
             "nobody uses the page: it is as a fresh one"
         );
     });
-}
-
-#[test]
-fn recordings_of_different_timelines_are_done_in_any_order() {
-    let fixture = Fixture::new(sublet::sim::profiles::ALL[0]);
-    let mut arena = arena(&fixture, &small(4096));
-    let clock = Clock::new();
-    let (slow, fast) = (clock.add_timeline().unwrap(), clock.add_timeline().unwrap());
-    let slow_ticket = clock.open(slow);
-    let held = arena.write(&[1; 4096], 1).unwrap();
-    arena.flush(slow_ticket).unwrap();
-    clock.submit(slow_ticket, 1).unwrap();
-    for value in 1..20 {
-        let ticket = clock.open(fast);
-        arena.collect(&clock).unwrap();
-        assert_ne!(arena.write(&[2; 4096], 1).unwrap().buffer, held.buffer);
-        arena.flush(ticket).unwrap();
-        clock.submit(ticket, value).unwrap();
-        clock.completed(fast, value);
-    }
-    assert_eq!(arena.statistics().pages, 2);
-    clock.idle();
-    arena.collect(&clock).unwrap();
-    drop(arena.release());
 }
 
 #[test]
