@@ -13,9 +13,9 @@ use parking_lot::lock_api::{self, RawMutex};
 use sublet::private::BriefMutex as Brief;
 
 /// About the memory accesses of one allocation in an engine: a chain of words, each read to find the next.
-struct Books([u32; 64]);
+struct LockedCounters([u32; 64]);
 
-impl Books {
+impl LockedCounters {
     fn new() -> Self {
         Self(std::array::from_fn(|at| u32::try_from(at * 37 % 64).unwrap_or(0)))
     }
@@ -57,7 +57,7 @@ fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
 /// Lock and unlock around reads and writes like those of an allocation and its free.
 #[divan::bench(types = [Brief, Parking])]
 fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
-    let lock = lock_api::Mutex::<R, Books>::new(Books::new());
+    let lock = lock_api::Mutex::<R, LockedCounters>::new(LockedCounters::new());
     bencher.counter(ItemsCount::new(ROUNDS)).bench_local(|| {
         for _ in 0..ROUNDS {
             black_box(black_box(&lock).lock().keep());
@@ -84,7 +84,7 @@ fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
 /// Several threads on one lock, without work outside it.
 #[divan::bench(types = [Brief, Parking], threads = [2, 8])]
 fn together_with_books<R: RawMutex + Send + Sync>(bencher: Bencher<'_, '_>) {
-    let lock = lock_api::Mutex::<R, Books>::new(Books::new());
+    let lock = lock_api::Mutex::<R, LockedCounters>::new(LockedCounters::new());
     bencher.counter(ItemsCount::new(ROUNDS_TOGETHER)).bench(|| {
         for _ in 0..ROUNDS_TOGETHER {
             black_box(lock.lock().keep());

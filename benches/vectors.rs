@@ -21,7 +21,7 @@ use sublet::retire::{Clock, Ticket};
 use sublet::sim::{NullGpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::vector::{
-    Backing, BlockVector, GrantOf, Growth, NextBlock, Outlook, Policy, Refusal, SharedBlockVector,
+    Backing, BlockVector, GrantOf, Growth, GrowthLimits, NextBlock, Policy, Refusal, SharedBlockVector,
 };
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo,
@@ -172,8 +172,8 @@ impl<M: RangeMetadata> Backing<M> for Pages<'_> {
     type Item = Cursor;
     type Error = CreateError;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-        Some(Growth::fixed(PAGE).next(request.map_or(0, |request| request.size), outlook.largest))
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+        Some(Growth::fixed(PAGE).next(request.map_or(0, |request| request.size), limits.largest))
     }
     fn create(&self, &size: &u64) -> Result<Page, CreateError> {
         let buffer = vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
@@ -294,7 +294,7 @@ impl<M: RangeMetadata> Backing<M> for Units {
     type Item = u64;
     type Error = std::fmt::Error;
 
-    fn capacity_for(&self, _: Option<&Request>, _: &Outlook) -> Option<NextBlock<u64>> {
+    fn capacity_for(&self, _: Option<&Request>, _: &GrowthLimits) -> Option<NextBlock<u64>> {
         Some(Growth::fixed(SPACE).next(0, 0))
     }
     fn create(&self, _: &u64) -> Result<(), Self::Error> {
@@ -368,9 +368,9 @@ impl<M: RangeMetadata> Backing<M> for Memory<'_> {
     type Item = (vk::DeviceMemory, u64);
     type Error = AllocationError;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
         let growth = Growth { first: SPACE >> 3, preferred: SPACE };
-        Some(growth.next(request.map_or(0, |request| request.size), outlook.largest))
+        Some(growth.next(request.map_or(0, |request| request.size), limits.largest))
     }
     fn create(&self, &size: &u64) -> Result<Allocation, AllocationError> {
         let needs = vk::MemoryRequirements { size, alignment: ALIGNMENT, memory_type_bits: !0 };

@@ -51,7 +51,7 @@ pub(crate) const LEAST_FOR_SLABS: u64 = 128 << 20;
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "there is one for each vector of blocks, and it is on every call's way"
+    reason = "there is one for each vector of blocks, and every call uses it"
 )]
 // An explicit tag: reading a niche in a field of one of the engines takes four more instructions.
 #[repr(u8)]
@@ -78,9 +78,9 @@ pub(crate) enum Other {
 #[cfg(test)]
 std::thread_local! {
     /// The number of calls that this thread made to an [`Engine`].
-    pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    pub(crate) static ENGINE_CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     /// The numbers of calls that this thread made to [`Engine::grant_fast`] and [`Engine::grant_slow`].
-    pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
+    pub(crate) static FAST_CALLS: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
 /// [`Metadata::allocate`] of a [`Buddy`], with the signature of [`Engine::grant`].
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     /// An engine for one block of `capacity` units of anything. A [`Buddy`] divides it down to single units. A [`Tlsf`]
-    /// leaves no slack if `capacity` is below [`LEAST_FOR_SLABS`]. Otherwise, call [`Engine::leave_nothing_out`] before
+    /// leaves no slack if `capacity` is below [`LEAST_FOR_SLABS`]. Otherwise, call [`Engine::free_slack`] before
     /// refusing a request.
     ///
     /// # Panics
@@ -207,8 +207,8 @@ impl Engine {
     ) -> Option<(Key, RegionId, u64)> {
         #[cfg(test)]
         {
-            ASKED.set(ASKED.get() + 1);
-            ASKED_WARM.set((ASKED_WARM.get().0 + 1, ASKED_WARM.get().1));
+            ENGINE_CALLS.set(ENGINE_CALLS.get() + 1);
+            FAST_CALLS.set((FAST_CALLS.get().0 + 1, FAST_CALLS.get().1));
         }
         match self {
             Self::Tlsf(tlsf) => tlsf.grant_fast(size, alignment, tag),
@@ -233,7 +233,7 @@ impl Engine {
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
         #[cfg(test)]
-        ASKED_WARM.set((ASKED_WARM.get().0, ASKED_WARM.get().1 + 1));
+        FAST_CALLS.set((FAST_CALLS.get().0, FAST_CALLS.get().1 + 1));
         match self {
             Self::Tlsf(tlsf) => tlsf.grant_slow(size, alignment, tag),
             Self::Linear(_) | Self::Other(_) => None,
@@ -336,9 +336,9 @@ impl Engine {
     }
 
     /// Makes the slack of a [`Tlsf`] free, and forbids slack from now on. Returns true if that gains anything.
-    pub(crate) fn leave_nothing_out(&mut self) -> bool {
+    pub(crate) fn free_slack(&mut self) -> bool {
         match self {
-            Self::Tlsf(tlsf) => tlsf.leave_nothing_out(),
+            Self::Tlsf(tlsf) => tlsf.free_slack(),
             Self::Linear(_) | Self::Other(_) => false,
         }
     }
@@ -388,7 +388,7 @@ impl Metadata for Engine {
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         #[cfg(test)]
-        ASKED.set(ASKED.get() + 1);
+        ENGINE_CALLS.set(ENGINE_CALLS.get() + 1);
         each!(self, engine => engine.allocate(request), nothing_fits(request).and(Err(AllocateError::NoSpace)))
     }
 
@@ -407,7 +407,7 @@ impl Metadata for Engine {
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Span), AllocateError> {
         #[cfg(test)]
-        ASKED.set(ASKED.get() + 1);
+        ENGINE_CALLS.set(ENGINE_CALLS.get() + 1);
         each!(
             self,
             engine => engine.allocate_outside(request, is_closed),
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn single_units_are_not_left_out() {
+    fn single_units_are_no_slack() {
         let behind = |mut engine: Engine| {
             engine.add_region(&(1 << 20)).unwrap();
             engine.allocate(&asked(1 << 10, 1)).unwrap();
@@ -632,7 +632,7 @@ mod tests {
             engine.allocate(&asked(1, 1)).unwrap().1.offset
         };
         assert_eq!(behind(Engine::single(Algorithm::Tlsf, 1 << 20)), 1024 + 1001);
-        assert!(!Engine::single(Algorithm::Tlsf, LEAST_FOR_SLABS - 1).leave_nothing_out());
+        assert!(!Engine::single(Algorithm::Tlsf, LEAST_FOR_SLABS - 1).free_slack());
         assert_eq!(behind(Engine::new(Algorithm::Tlsf, 1 << 20, true)), 1024 + 1008);
     }
 

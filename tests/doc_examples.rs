@@ -78,7 +78,7 @@ const SEQUENCES: &[&str] = &[
     "src/retire/queue.rs: collect",
     "src/trace/environment.rs: start_from_environment",
     "src/trace/replay/simulated.rs: create_info",
-    "src/upload/arena/allocate.rs: wait_for_room",
+    "src/upload/arena/allocate.rs: wait_for_space",
     "src/upload/arena/allocate.rs: write_with",
     "src/virtual_block/mod.rs: walk",
 ];

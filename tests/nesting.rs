@@ -8,7 +8,7 @@ use ash::vk;
 use sublet::metadata::{Alignment, Buddy, RangeMetadata, Request, Span, Tlsf};
 use sublet::retire::Clock;
 use sublet::vector::{
-    Backing, BlockVector, GrantOf, Growth, HandleError, NextBlock, Outlook, Policy, Refusal,
+    Backing, BlockVector, GrantOf, Growth, GrowthLimits, HandleError, NextBlock, Policy, Refusal,
     SharedBlockVector, VectorError,
 };
 use sublet::{
@@ -40,8 +40,8 @@ impl<M: RangeMetadata> Backing<M> for Memory<'_> {
     type Item = Place;
     type Error = AllocationError;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-        Some(Growth::fixed(16 * PAGE).next(size_of(request), outlook.largest))
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+        Some(Growth::fixed(16 * PAGE).next(size_of(request), limits.largest))
     }
 
     fn create(&self, &size: &u64) -> Result<Allocation, AllocationError> {
@@ -80,8 +80,8 @@ where
     type Item = Place;
     type Error = VectorError<B::Error>;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-        Some(Growth::fixed(self.block).next(size_of(request), outlook.largest))
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+        Some(Growth::fixed(self.block).next(size_of(request), limits.largest))
     }
 
     fn create(&self, units: &u64) -> Result<Self::Block, Self::Error> {
@@ -217,8 +217,8 @@ impl Backing<Tlsf> for Sibling<'_> {
     type Item = Place;
     type Error = AllocationError;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-        Backing::<Tlsf>::capacity_for(&self.memory, request, outlook)
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+        Backing::<Tlsf>::capacity_for(&self.memory, request, limits)
     }
 
     fn create(&self, size: &u64) -> Result<Allocation, AllocationError> {

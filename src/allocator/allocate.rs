@@ -241,11 +241,11 @@ mod tests {
     use super::super::AllocatorCreateInfo;
     use super::*;
     use crate::create_info::AllocationCreateFlags as Flags;
-    use crate::engine::ASKED_WARM;
+    use crate::engine::FAST_CALLS;
 
     /// Explicit properties and names leave the fast path, but use the engine's fast path. Names are kept on every path.
     #[test]
-    fn explicit_properties_and_names_go_the_short_way() {
+    fn explicit_properties_and_names_use_the_engines_fast_path() {
         let gpu = sublet_sim::Gpu::new(sublet_sim::Profile::by_name("lavapipe").unwrap());
         let info =
             AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
@@ -253,11 +253,11 @@ mod tests {
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let requirements = vk::MemoryRequirements { size: 100, alignment: 1, memory_type_bits: !0 };
         let ordinary = AllocationCreateInfo::default();
-        let named = AllocationCreateInfo { name: Some("by this way"), ..ordinary };
+        let named = AllocationCreateInfo { name: Some("kept"), ..ordinary };
         let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
         let (mapped, smallest) = (Flags::MAPPED, Flags::STRATEGY_MIN_MEMORY);
         let random = Flags::HOST_ACCESS_RANDOM;
-        let ways = [
+        let cases = [
             named,
             ordinary,
             AllocationCreateInfo { required_flags: visible, ..ordinary },
@@ -270,15 +270,15 @@ mod tests {
             AllocationCreateInfo { flags: smallest | Flags::NEVER_ALLOCATE, ..named },
         ]
         .map(|info| {
-            ASKED_WARM.set((0, 0));
+            FAST_CALLS.set((0, 0));
             let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
-            let looks = ASKED_WARM.get().0;
+            let looks = FAST_CALLS.get().0;
             assert_eq!(allocator.allocation_info(&allocation).unwrap().name.as_deref(), info.name);
             (looks, allocation)
         });
         // The first allocation creates the block.
-        assert_eq!(ways[1..].iter().map(|way| way.0).collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 0, 0]);
-        for (_, allocation) in ways {
+        assert_eq!(cases[1..].iter().map(|case| case.0).collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 0, 0]);
+        for (_, allocation) in cases {
             // SAFETY: nothing uses the memory.
             unsafe { allocator.free_memory(allocation) }.unwrap();
         }

@@ -201,9 +201,9 @@ impl Allocator {
                 Err(_) => {}
             }
         }
-        let (told, kept) = std::mem::take(&mut guards.freed).into_iter().partition(&is_reported);
+        let (reported, kept) = std::mem::take(&mut guards.freed).into_iter().partition(&is_reported);
         guards.freed = kept;
-        damaged.extend(told.into_iter().map(|(_, _, damaged)| damaged));
+        damaged.extend(reported.into_iter().map(|(_, _, damaged)| damaged));
         if damaged.is_empty() { Ok(()) } else { Err(CorruptionError::Damaged(damaged.into())) }
     }
 

@@ -206,9 +206,9 @@ impl Allocator {
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
-        keeps_books: bool,
+        has_bookkeeping: bool,
     ) -> Result<Allocation, Miss<'a>> {
-        let usual = self.usual_vector::<EXACT>(resource, info, keeps_books).ok_or(Miss::Unusual)?;
+        let usual = self.usual_vector::<EXACT>(resource, info, has_bookkeeping).ok_or(Miss::Unusual)?;
         // Validation of alignments happened above, so the optimiser removes the check in `new`.
         let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
@@ -340,8 +340,8 @@ impl Allocator {
     /// Returns true if only recording, explicit property flags or a name may have made a request unusual.
     fn is_nearly_usual(&self, info: &AllocationCreateInfo<'_>) -> bool {
         let has_properties = !(info.required_flags | info.preferred_flags).is_empty();
-        let books = &self.inner.bookkeeping;
-        !books.tracks() && (has_properties || info.name.is_some() || books.any())
+        let bookkeeping = &self.inner.bookkeeping;
+        !bookkeeping.tracks() && (has_properties || info.name.is_some() || bookkeeping.any())
     }
 
     /// The default vector of the best memory type, or the pool, if the request is ordinary.
@@ -350,14 +350,14 @@ impl Allocator {
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
-        keeps_books: bool,
+        has_bookkeeping: bool,
     ) -> Option<Usual<'a>> {
         let ResourceRequirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
             // One branch instead of three.
-            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
+            && !(info.name.is_some() | info.scope.is_some() | has_bookkeeping)
             && Alignment::of_both(alignment, info.min_alignment).is_some()
             // As integers, negative values and NaN compare as too large.
             && info.priority.to_bits() <= 1.0_f32.to_bits()
@@ -392,20 +392,20 @@ impl Allocator {
     #[cold]
     pub(super) fn find_place<W: CandidateVisitor>(
         &self,
-        way: &W,
+        visitor: &W,
         asked: &AllocationRequest<'_>,
     ) -> Result<W::Answer, AllocationError> {
         let AllocationRequest { resource, info, .. } = *asked;
         if let Some(pool) = info.pool {
             let facts = self.facts_for(pool, resource.requirements.memory_type_bits)?;
-            return self.place_in(way, asked, facts, self.vector_at(facts));
+            return self.place_in(visitor, asked, facts, self.vector_at(facts));
         }
         if let Some(scope) = info.scope {
-            return self.place_in_scope(way, asked, scope);
+            return self.place_in_scope(visitor, asked, scope);
         }
         self.in_best_type::<W>(asked, |memory_type| {
             let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
-            self.place_in(way, asked, facts, vector)
+            self.place_in(visitor, asked, facts, vector)
         })
     }
 
@@ -498,13 +498,14 @@ impl Allocator {
     #[inline]
     pub(super) fn place_in<W: CandidateVisitor>(
         &self,
-        way: &W,
+        visitor: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
         vector: &MemoryBlockVector,
     ) -> Result<W::Answer, AllocationError> {
         let size = asked.resource.requirements.size;
-        let attempt = || self.attempt_in(way, asked, facts, vector).map_err(|error| error.asked_for(size));
+        let attempt =
+            || self.attempt_in(visitor, asked, facts, vector).map_err(|error| error.asked_for(size));
         if !W::ALLOCATES {
             return attempt();
         }
@@ -528,7 +529,7 @@ impl Allocator {
     #[inline]
     fn attempt_in<W: CandidateVisitor>(
         &self,
-        way: &W,
+        visitor: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
         vector: &MemoryBlockVector,
@@ -557,7 +558,7 @@ impl Allocator {
             if W::ALLOCATES {
                 events::dedicated(candidate, events::why_it_must(candidate));
             }
-            return way.dedicated(candidate, true);
+            return visitor.dedicated(candidate, true);
         }
         let may_be_dedicated = !never_allocate && !facts.config.fixed_block_size && !upper;
         let mut refused = None;
@@ -566,7 +567,7 @@ impl Allocator {
                 events::dedicated(candidate, "always_dedicated");
             }
             // The debug settings require it.
-            return way.dedicated(candidate, true);
+            return visitor.dedicated(candidate, true);
         }
         // Dedicated memory is preferable, except where the number of blocks is limited: it would count as a block for
         // one allocation.
@@ -581,7 +582,7 @@ impl Allocator {
                 if W::ALLOCATES {
                     events::dedicated(candidate, events::why_it_should(candidate));
                 }
-                match way.dedicated(candidate, false) {
+                match visitor.dedicated(candidate, false) {
                     Err(error) if error.is_shortage() => {
                         if W::ALLOCATES {
                             events::dedicated_declined(candidate, "refused", Some(&error));
@@ -592,7 +593,7 @@ impl Allocator {
                 }
             }
         }
-        match way.shared(candidate) {
+        match visitor.shared(candidate) {
             Err(error) if error.is_shortage() => match refused {
                 // If both came equally close, the error of the preferred placement is more useful.
                 Some(refused) => Err(refused.or_closer(error)),
@@ -601,7 +602,7 @@ impl Allocator {
                     if W::ALLOCATES {
                         events::dedicated(candidate, "no_block");
                     }
-                    way.dedicated(candidate, false).map_err(|later| later.or_closer(error))
+                    visitor.dedicated(candidate, false).map_err(|later| later.or_closer(error))
                 }
                 None => Err(error),
             },

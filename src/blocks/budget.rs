@@ -31,7 +31,7 @@ struct HeapUsage {
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
     /// The [`BudgetStep`] that was reported last.
-    told: AtomicU8,
+    reported: AtomicU8,
 }
 
 /// Usage of all heaps.
@@ -138,7 +138,7 @@ impl Budgets {
                 fetched_usage: AtomicU64::new(0),
                 fetched_budget: AtomicU64::new(0),
                 bytes_at_fetch: AtomicU64::new(0),
-                told: AtomicU8::new(0),
+                reported: AtomicU8::new(0),
             }
         });
         let budgets = Self {
@@ -193,18 +193,19 @@ impl Budgets {
 
     /// The step at the last call, the step now, and the level. Returns `None` if the step did not change.
     pub(super) fn step_taken(&self, heap: u32) -> Option<(BudgetStep, BudgetStep, HeapLevel)> {
-        let told = &self.heaps[index(heap)].told;
+        let reported = &self.heaps[index(heap)].reported;
         loop {
             // Loaded before the level: if another thread reports a step in between, the exchange fails, and the level
             // is read again.
-            let before = told.load(Ordering::Acquire);
+            let before = reported.load(Ordering::Acquire);
             let level = self.level(heap);
             let now = BudgetStep::of(level);
             if before == now.number() {
                 return None;
             }
             // If two threads look at once, only one reports.
-            let entered = told.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
+            let entered =
+                reported.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_ok() {
                 return BudgetStep::ALL.get(usize::from(before)).map(|&before| (before, now, level));
             }

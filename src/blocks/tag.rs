@@ -48,8 +48,8 @@ pub(crate) const fn usage_of(tag: Tag) -> u32 {
 pub(crate) const fn with_alignment(tag: Tag, alignment: Alignment) -> Tag {
     // Branchless, because every allocation runs this. Small alignments round up to the least step. The bit of `LAST`
     // bounds `trailing_zeros` for larger ones.
-    let told = ((alignment.get() + LEAST_MASK) & !LEAST_MASK) | LAST;
-    Tag(tag.0 | (told.trailing_zeros() - LEAST_LOG2) << USAGE_BITS)
+    let encoded = ((alignment.get() + LEAST_MASK) & !LEAST_MASK) | LAST;
+    Tag(tag.0 | (encoded.trailing_zeros() - LEAST_LOG2) << USAGE_BITS)
 }
 
 /// Returns an alignment that is at least the requested one, for the memory at `offset`: 16 if less was requested. If
@@ -81,8 +81,8 @@ mod tests {
                 assert_eq!((kind_of(tag), usage_of(tag)), (kind, 0x7f_ffff));
                 assert!(tag.0 < Tag::MASK, "the tag of a lease");
                 // The offset has the requested alignment.
-                let told = alignment_of(tag, 3 << log2).get().trailing_zeros();
-                assert_eq!(told, log2.max(4));
+                let encoded = alignment_of(tag, 3 << log2).get().trailing_zeros();
+                assert_eq!(encoded, log2.max(4));
             }
         }
     }
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn the_start_of_a_block_is_as_aligned_as_can_be() {
-        let told = |log2, offset| {
+        let encoded_log2 = |log2, offset| {
             alignment_of(with_alignment(tag_of(0, 0), Alignment::from_log2(log2)), offset)
                 .get()
                 .trailing_zeros()
         };
-        assert_eq!((told(20, 0), told(19, 1 << 19), told(18, 1 << 30)), (63, 19, 18));
+        assert_eq!((encoded_log2(20, 0), encoded_log2(19, 1 << 19), encoded_log2(18, 1 << 30)), (63, 19, 18));
     }
 
     #[test]

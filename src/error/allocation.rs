@@ -166,8 +166,8 @@ impl AllocationError {
 
     /// Replaces the size with that of the original request: the request to a vector includes the debug margin.
     pub(crate) fn asked_for(mut self, size: u64) -> Self {
-        if let Self::Full { size: told, .. } | Self::BlockTooSmall { size: told, .. } = &mut self {
-            *told = size;
+        if let Self::Full { size: reported, .. } | Self::BlockTooSmall { size: reported, .. } = &mut self {
+            *reported = size;
         }
         self
     }

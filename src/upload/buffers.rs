@@ -185,7 +185,7 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
         self.memory_types.len()
     }
 
-    /// Creates a buffer in the first of these heaps that has space. `told` is the error of earlier attempts. A buffer
+    /// Creates a buffer in the first of these heaps that has space. `last_error` is the error of earlier attempts. A buffer
     /// that is `alone` does not fit the blocks of the arena's own pool.
     ///
     /// # Safety
@@ -195,7 +195,7 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
         size: u64,
         alone: bool,
         heaps: Range<usize>,
-        mut told: Option<CreateError>,
+        mut last_error: Option<CreateError>,
     ) -> Result<PageBacking, CreateError> {
         for at in heaps {
             if let Origin::Own { block_size, pools } = &self.origin {
@@ -217,8 +217,8 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
                 }
                 Err(error) => {
                     // Among several errors, prefer one that may pass later: the caller can wait for it.
-                    if told.is_none_or(|told| !may_pass(&told) && may_pass(&error)) {
-                        told = Some(error);
+                    if last_error.is_none_or(|last_error| !may_pass(&last_error) && may_pass(&error)) {
+                        last_error = Some(error);
                     }
                     if !is_shortage(&error) {
                         break;
@@ -226,8 +226,8 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
                 }
             }
         }
-        // Unreachable default: the first memory type has its pool, and callers that skip it pass `told`.
-        Err(told.unwrap_or(CreateError::ZeroExtent))
+        // Unreachable default: the first memory type has its pool, and callers that skip it pass `last_error`.
+        Err(last_error.unwrap_or(CreateError::ZeroExtent))
     }
 
     /// Creates a buffer in one of the memory types.

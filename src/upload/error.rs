@@ -146,7 +146,7 @@ pub enum UploadError {
 
 impl UploadError {
     /// Returns true if the error may pass when the device has completed its current work: see
-    /// [`UploadArena::wait_for_room`](super::UploadArena::wait_for_room).
+    /// [`UploadArena::wait_for_space`](super::UploadArena::wait_for_space).
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {

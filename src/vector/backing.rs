@@ -33,8 +33,8 @@ use sublet_engines::{AllocateError, Key, Metadata, RegionError, RegionId};
 ///     type Block = ();
 ///     type Item = ();
 ///     type Error = std::fmt::Error;
-///     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-///         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+///     fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+///         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), limits.largest))
 ///     }
 ///     fn create(&self, _: &u64) -> Result<(), Self::Error> {
 ///         Ok(())
@@ -60,8 +60,11 @@ pub trait Backing<M: Metadata> {
     /// The capacity of the next block, such that `request` fits into it while it is empty. There is no request for the
     /// blocks that are created with the vector. Returns `None` if no block would suffice. [`Growth`](super::Growth) has
     /// the usual rule for ranges.
-    fn capacity_for(&self, request: Option<&M::Request>, outlook: &Outlook)
-    -> Option<NextBlock<M::Capacity>>;
+    fn capacity_for(
+        &self,
+        request: Option<&M::Request>,
+        limits: &GrowthLimits,
+    ) -> Option<NextBlock<M::Capacity>>;
 
     /// Creates a block.
     ///
@@ -98,7 +101,7 @@ pub trait Backing<M: Metadata> {
 
 /// The state of a vector, from which its block source derives the size of the next block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Outlook {
+pub struct GrowthLimits {
     /// The number of blocks.
     pub blocks: u32,
     /// Units of all blocks.

@@ -33,8 +33,8 @@
 //!     type Item = ();
 //!     type Error = std::collections::TryReserveError;
 //!
-//!     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-//!         Some(self.0.next(request.map_or(0, |request| request.size), outlook.largest))
+//!     fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+//!         Some(self.0.next(request.map_or(0, |request| request.size), limits.largest))
 //!     }
 //!     fn create(&self, capacity: &u64) -> Result<Vec<u8>, Self::Error> {
 //!         let mut bytes = Vec::new();
@@ -63,18 +63,17 @@
 //! ```
 
 mod backing;
-mod books;
-
 mod grow;
 mod owned;
 mod plan;
 pub(crate) mod policy;
 mod shared;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use self::backing::{
-    Backing, BlockInfo, GiveBackError, GrantOf, Granted, HandleError, Outlook, Refusal, VectorError,
+    Backing, BlockInfo, GiveBackError, GrantOf, Granted, GrowthLimits, HandleError, Refusal, VectorError,
     VectorKey, VectorStatistics,
 };
 pub use self::owned::BlockVector;

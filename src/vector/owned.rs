@@ -6,10 +6,10 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, HandleError, Refusal, VectorError, VectorKey,
     VectorStatistics,
 };
-use super::books::{PlacementResult, VectorBooks};
 use super::grow::{destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
+use super::state::{BlockVectorState, PlacementResult};
 use crate::retire::{ClockView, OtherClock, Ticket};
 use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 
@@ -30,8 +30,8 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// #     type Block = ();
 /// #     type Item = ();
 /// #     type Error = std::fmt::Error;
-/// #     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+/// #     fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), limits.largest))
 /// #     }
 /// #     fn create(&self, _: &u64) -> Result<(), Self::Error> {
 /// #         Ok(())
@@ -52,7 +52,7 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// ```
 pub struct BlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
-    core: VectorBooks<B, M>,
+    core: BlockVectorState<B, M>,
 }
 
 impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
@@ -62,7 +62,8 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
-        let mut vector = Self { backing, core: VectorBooks::new(engine, Policy { min_blocks: 0, ..policy }) };
+        let mut vector =
+            Self { backing, core: BlockVectorState::new(engine, Policy { min_blocks: 0, ..policy }) };
         for _ in 0..policy.min_blocks {
             grow(&vector.backing, &mut &mut vector.core, None, |_, _| Ok(()))?;
         }
@@ -81,7 +82,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.allocate_with(request, B::realize)
     }
 
-    /// [`Self::allocate`] with a custom way to make the item, if that depends on more than the span.
+    /// [`Self::allocate`] with a closure that makes the item, if that depends on more than the span.
     ///
     /// # Errors
     /// See [`Self::allocate`].

@@ -1,7 +1,7 @@
 //! Plans the moves that empty a block.
 
 use super::backing::{Backing, VectorKey};
-use super::books::VectorBooks;
+use super::state::BlockVectorState;
 use sublet_engines::{Alignment, ChunkInfo, RangeMetadata, RegionId, Request, Span, Tag};
 
 /// The number of blocks that are tried.
@@ -28,7 +28,7 @@ pub struct EmptyingPlan {
     pub moves: Vec<PlannedMove>,
 }
 
-impl<B: Backing<M>, M: RangeMetadata + Clone> VectorBooks<B, M> {
+impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVectorState<B, M> {
     /// See [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty).
     pub(super) fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         let used = |block| self.engine.region_usage(block).used;

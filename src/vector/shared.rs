@@ -6,10 +6,10 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, HandleError, Refusal, VectorError, VectorKey,
     VectorStatistics,
 };
-use super::books::{PlacementResult, VectorBooks};
-use super::grow::{BooksAccess, destroy_all, grow, grow_for, visit};
+use super::grow::{StateAccess, destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
+use super::state::{BlockVectorState, PlacementResult};
 use crate::base::sync::Mutex;
 use crate::retire::{ClockView, OtherClock, Ticket};
 use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
@@ -30,8 +30,8 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// #     type Block = ();
 /// #     type Item = ();
 /// #     type Error = std::fmt::Error;
-/// #     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
-/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+/// #     fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
+/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), limits.largest))
 /// #     }
 /// #     fn create(&self, _: &u64) -> Result<(), Self::Error> {
 /// #         Ok(())
@@ -52,15 +52,15 @@ use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 /// ```
 pub struct SharedBlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
-    core: Mutex<VectorBooks<B, M>>,
+    core: Mutex<BlockVectorState<B, M>>,
     growth: Mutex<()>,
 }
 
 /// The lock of the state, held while a closure runs.
-struct LockedBooks<'a, B: Backing<M>, M: Metadata>(&'a Mutex<VectorBooks<B, M>>);
+struct LockedState<'a, B: Backing<M>, M: Metadata>(&'a Mutex<BlockVectorState<B, M>>);
 
-impl<B: Backing<M>, M: Metadata> BooksAccess<B, M> for LockedBooks<'_, B, M> {
-    fn enter<R>(&mut self, visit: impl FnOnce(&mut VectorBooks<B, M>) -> R) -> R {
+impl<B: Backing<M>, M: Metadata> StateAccess<B, M> for LockedState<'_, B, M> {
+    fn enter<R>(&mut self, visit: impl FnOnce(&mut BlockVectorState<B, M>) -> R) -> R {
         visit(&mut self.0.lock())
     }
 }
@@ -72,17 +72,17 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
-        let core = VectorBooks::new(engine, Policy { min_blocks: 0, ..policy });
+        let core = BlockVectorState::new(engine, Policy { min_blocks: 0, ..policy });
         let vector = Self { backing, core: Mutex::new(core), growth: Mutex::new(()) };
         for _ in 0..policy.min_blocks {
-            grow(&vector.backing, &mut vector.lock_books(), None, |_, _| Ok(()))?;
+            grow(&vector.backing, &mut vector.lock_state(), None, |_, _| Ok(()))?;
         }
         vector.core.lock().policy = policy;
         Ok(vector)
     }
 
-    fn lock_books(&self) -> LockedBooks<'_, B, M> {
-        LockedBooks(&self.core)
+    fn lock_state(&self) -> LockedState<'_, B, M> {
+        LockedState(&self.core)
     }
 
     /// Grants a request, from a block that has room or from a new one.
@@ -96,7 +96,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         self.allocate_with(request, B::realize)
     }
 
-    /// [`Self::allocate`] with a custom way to make the item, if that depends on more than the span. Holds the lock of
+    /// [`Self::allocate`] with a closure that makes the item, if that depends on more than the span. Holds the lock of
     /// the state meanwhile.
     ///
     /// # Errors
@@ -106,11 +106,11 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         request: &M::Request,
         mut realize: impl FnMut(&B, &mut B::Block, &M::Span) -> Result<B::Item, Refusal<B::Error>>,
     ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
-        let (backing, mut door) = (&self.backing, self.lock_books());
+        let (backing, mut access) = (&self.backing, self.lock_state());
         let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
         let mut tried = 0;
         let mut look = |tried: &mut u32| {
-            let placed = visit(backing, &mut self.lock_books(), |core, doomed| {
+            let placed = visit(backing, &mut self.lock_state(), |core, doomed| {
                 core.place(request, &mut realize, doomed)
             })?;
             Ok(match placed {
@@ -128,7 +128,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         if let Some(granted) = look(&mut tried)? {
             return Ok(granted);
         }
-        grow_for(backing, &mut door, request, tried, &mut realize)
+        grow_for(backing, &mut access, request, tried, &mut realize)
     }
 
     /// Frees a grant. Its span may be granted again at once.
@@ -136,7 +136,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// # Errors
     /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
     pub fn free(&self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
-        visit(&self.backing, &mut self.lock_books(), |core, doomed| core.free(&self.backing, granted, doomed))
+        visit(&self.backing, &mut self.lock_state(), |core, doomed| core.free(&self.backing, granted, doomed))
     }
 
     /// Frees a grant once `ticket` is done: see [`collect`](Self::collect).
@@ -153,7 +153,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// # Errors
     /// [`OtherClock`] if some grants wait for tickets of another clock. Everything else was collected nonetheless.
     pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        visit(&self.backing, &mut self.lock_books(), |core, doomed| {
+        visit(&self.backing, &mut self.lock_state(), |core, doomed| {
             core.collect(&self.backing, clock, doomed)
         })
     }
@@ -170,7 +170,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// [releasing](Backing::release) them, and [resets](Backing::reset) the blocks. Returns the number of grants, whose
     /// keys are stale afterwards.
     pub fn clear(&self) -> u64 {
-        visit(&self.backing, &mut self.lock_books(), |core, doomed| core.clear(&self.backing, doomed))
+        visit(&self.backing, &mut self.lock_state(), |core, doomed| core.clear(&self.backing, doomed))
     }
 
     /// Closes a block: nothing more is granted in it until it is empty. Returns false if it is empty, or does not

@@ -294,7 +294,7 @@ impl VirtualBlock {
     ) -> Result<VirtualAllocation, VirtualAllocationError> {
         let free = self.free_units();
         // Skipped for requests larger than all free units.
-        if granted == Err(AllocateError::NoSpace) && request.size <= free && self.engine.leave_nothing_out() {
+        if granted == Err(AllocateError::NoSpace) && request.size <= free && self.engine.free_slack() {
             granted = self.engine.allocate(request);
         }
         match granted {

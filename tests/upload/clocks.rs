@@ -27,7 +27,7 @@ fn an_arena_says_that_it_waits_for_another_clock() {
     assert_eq!(arena.statistics(), before);
     let told = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
     assert_eq!(arena.collect(&clock), Err(told));
-    let error = arena.wait_for_room(1, 1, &clock, no_wait).unwrap_err();
+    let error = arena.wait_for_space(1, 1, &clock, no_wait).unwrap_err();
     assert_eq!(error, WaitError::OtherClock(told));
     assert!(error.to_string().contains("of another clock"), "{error}");
     // The arena continues with the correct clock.

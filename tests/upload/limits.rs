@@ -96,9 +96,9 @@ fn whoever_waits_gets_the_oldest_recordings_pages() {
         let upload = arena.allocate_or_wait(4096, 1, &time.clock, wait).unwrap();
         assert_eq!((upload.buffer, waits.get()), (buffers[0], 1), "the older one, and nobody else");
         // With enough space there is no wait.
-        assert!(arena.wait_for_room(1, 1, &time.clock, wait).is_ok());
+        assert!(arena.wait_for_space(1, 1, &time.clock, wait).is_ok());
         assert_eq!(waits.get(), 2);
-        arena.wait_for_room(1, 1, &time.clock, wait).unwrap();
+        arena.wait_for_space(1, 1, &time.clock, wait).unwrap();
         assert_eq!(waits.get(), 2);
     });
 }
@@ -119,7 +119,7 @@ fn a_large_upload_waits_for_as_many_recordings_as_it_needs() {
             time.finish(waits.get());
             Ok::<(), vk::Result>(())
         };
-        arena.wait_for_room(8192, 1, &time.clock, wait).unwrap();
+        arena.wait_for_space(8192, 1, &time.clock, wait).unwrap();
         assert_eq!((waits.get(), arena.statistics().used), (2, 2 * 4096), "nothing is given out yet");
         arena.allocate_or_wait(8192, 1, &time.clock, wait).unwrap();
         assert_eq!((waits.get(), arena.statistics().reserved), (2, 4 * 4096));

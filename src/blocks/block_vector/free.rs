@@ -2,7 +2,7 @@
 
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
 use super::shard::{LeasedRange, Shard};
-use super::state::{Active, Aftermath};
+use super::state::{Active, FollowUp};
 use super::{AllocationKey, Emptied, FOREIGN, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use sublet_engines::Key;
@@ -21,7 +21,7 @@ impl MemoryBlockVector {
         if u8::from(dedicated) | shard != 0 {
             return self.free_outside(context, key, generation, shard, dedicated);
         }
-        let aftermath = {
+        let follow_up = {
             let mut core = self.core.lock();
             let active = core.use_of(generation)?;
             let (region, is_empty) = active.engine.take_back(key).ok_or(FOREIGN)?;
@@ -32,17 +32,17 @@ impl MemoryBlockVector {
             }
             active.after_free(context, key, region, is_empty)
         };
-        if let Some(aftermath) = aftermath {
-            self.finish_free(context, aftermath);
+        if let Some(follow_up) = follow_up {
+            self.finish_free(context, follow_up);
         }
         Ok(())
     }
 
     #[cold]
-    fn finish_free(&self, context: &DeviceContext, aftermath: Aftermath) {
-        match aftermath {
-            Aftermath::Block(block) => self.destroy_block(context, block),
-            Aftermath::OnlyLeases => self.give_idle_leases_back(context),
+    fn finish_free(&self, context: &DeviceContext, follow_up: FollowUp) {
+        match follow_up {
+            FollowUp::Block(block) => self.destroy_block(context, block),
+            FollowUp::OnlyLeases => self.give_idle_leases_back(context),
         }
     }
 
@@ -68,8 +68,9 @@ impl MemoryBlockVector {
             return self.free_dedicated(context, key);
         }
         let live = AllocationKey { generation, key, dedicated, shard };
-        let (room, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
-        let has_emptied = if is_home { room.free_at_home(live)? } else { room.free_elsewhere(live)? };
+        let (room, is_own) = self.shards.with_ownership(shard).ok_or(FOREIGN)?;
+        let has_emptied =
+            if is_own { room.free_in_own_shard(live)? } else { room.free_in_other_shard(live)? };
         if has_emptied {
             self.give_surplus_back(context, &room.take_surplus(self.shards.is_attached(shard)));
         }
@@ -162,7 +163,7 @@ impl MemoryBlockVector {
         let mut leases = Vec::new();
         self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
         let mut core = self.core.lock();
-        leases.iter().for_each(|lease| core.take_home(lease));
+        leases.iter().for_each(|lease| core.take_back_leased(lease));
         Some((memory_type, core.active.as_ref()?.empties()))
     }
 

@@ -64,7 +64,7 @@ pub(super) enum Left {
 
 /// Fields that only the holder of the shard's lock writes.
 #[derive(Debug)]
-struct Inside {
+struct ConsumerState {
     head: AtomicU32,
     /// See [`limit`].
     limit: AtomicU32,
@@ -85,7 +85,7 @@ struct ReturnSlot {
 #[derive(Debug)]
 pub(super) struct Returns {
     tail: Apart<AtomicU32>,
-    inside: Apart<Inside>,
+    consumer: Apart<ConsumerState>,
     slots: [ReturnSlot; index(ROOM)],
 }
 
@@ -93,7 +93,7 @@ impl Returns {
     pub(super) fn new() -> Self {
         Self {
             tail: Apart(AtomicU32::new(0)),
-            inside: Apart(Inside {
+            consumer: Apart(ConsumerState {
                 head: AtomicU32::new(0),
                 limit: AtomicU32::new(0),
                 generation: AtomicU32::new(0),
@@ -108,11 +108,11 @@ impl Returns {
 
     /// Leaves a key of the use `generation`. Lock-free.
     pub(super) fn leave(&self, key: Key, generation: u32) -> Left {
-        if self.inside.generation.load(Ordering::Relaxed) != generation {
+        if self.consumer.generation.load(Ordering::Relaxed) != generation {
             return Left::No;
         }
         // Acquire: the slot was emptied before `head` moved past it. Loaded first, so that `tail` is not behind `head`.
-        let head = self.inside.head.load(Ordering::Acquire);
+        let head = self.consumer.head.load(Ordering::Acquire);
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
             if tail.wrapping_sub(head) >= ROOM {
@@ -139,8 +139,8 @@ impl Returns {
         // written.
         let end = self.tail.load(Ordering::Relaxed);
         // Acquire: sees the limit that was published before `head` moved. See `pass`.
-        let waiting = end.wrapping_sub(self.inside.head.load(Ordering::Acquire));
-        let limit = self.inside.limit.load(Ordering::Relaxed);
+        let waiting = end.wrapping_sub(self.consumer.head.load(Ordering::Acquire));
+        let limit = self.consumer.limit.load(Ordering::Relaxed);
         if waiting < limit {
             Left::There
         } else if limit == MOST {
@@ -153,7 +153,7 @@ impl Returns {
     /// Returns true if a key can be taken.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
-        self.slot(self.inside.head.load(Ordering::Relaxed)).key.load(Ordering::Relaxed) != 0
+        self.slot(self.consumer.head.load(Ordering::Relaxed)).key.load(Ordering::Relaxed) != 0
     }
 
     /// Takes the oldest keys that are written, and returns their number; the caller then calls [`Self::pass`]. Only the
@@ -163,7 +163,7 @@ impl Returns {
     /// for all of them, which matters because every leaving thread reads it.
     #[inline]
     pub(super) fn take(&self, keys: &mut [Option<Key>; BATCH]) -> u32 {
-        let head = self.inside.head.load(Ordering::Relaxed);
+        let head = self.consumer.head.load(Ordering::Relaxed);
         let mut taken = 0;
         for key in keys {
             let slot = self.slot(head.wrapping_add(taken));
@@ -181,18 +181,18 @@ impl Returns {
     pub(super) fn pass(&self, taken: u32, live: u32) {
         // Before `head`: otherwise a leaving thread could see the old limit with the new, shorter queue. It would not
         // drain, and the current holder may be unable to return leased ranges.
-        self.inside.limit.store(limit(live), Ordering::Relaxed);
-        let head = self.inside.head.load(Ordering::Relaxed);
-        self.inside.head.store(head.wrapping_add(taken), Ordering::Release);
+        self.consumer.limit.store(limit(live), Ordering::Relaxed);
+        let head = self.consumer.head.load(Ordering::Relaxed);
+        self.consumer.head.store(head.wrapping_add(taken), Ordering::Release);
     }
 
     /// Publishes the queue limit for `live` allocations, including those in the ring. Returns true if the limit is
     /// reached and a key can be taken; the lock holder must then drain the queue.
     pub(super) fn publish_live(&self, live: u32) -> bool {
-        self.inside.limit.store(limit(live), Ordering::Relaxed);
+        self.consumer.limit.store(limit(live), Ordering::Relaxed);
         // See `leave`.
         fence(Ordering::SeqCst);
-        let head = self.inside.head.load(Ordering::Relaxed);
+        let head = self.consumer.head.load(Ordering::Relaxed);
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
         // Does not wait for a thread that reserved the first slot but has not written its key. That thread still has
         // its fence ahead, and then sees the limit that was published here.
@@ -201,11 +201,11 @@ impl Returns {
 
     /// Returns true if the last published number of live allocations was 0.
     pub(super) fn is_idle(&self) -> bool {
-        self.inside.limit.load(Ordering::Relaxed) == 0
+        self.consumer.limit.load(Ordering::Relaxed) == 0
     }
 
     /// Accepts keys of the use `generation` only.
     pub(super) fn open_for(&self, generation: u32) {
-        self.inside.generation.store(generation, Ordering::Relaxed);
+        self.consumer.generation.store(generation, Ordering::Relaxed);
     }
 }

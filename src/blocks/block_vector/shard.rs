@@ -120,7 +120,7 @@ pub(super) struct ShardState {
     /// Live allocations, including those in the ring.
     live: u32,
     /// The queue limit that was published last.
-    told: u32,
+    published_limit: u32,
     /// Counts operations of the shard's own thread; wraps.
     uses: u32,
     /// The value of `uses` at the last check for a quiet shard.
@@ -135,7 +135,7 @@ pub(super) struct ShardState {
 
 /// The counters of a shard, and the generation of its first range.
 #[cfg(all(test, not(loom)))]
-pub(super) struct Books<'a> {
+pub(super) struct ShardCounters<'a> {
     pub(super) bytes: &'a mut u64,
     pub(super) empty: &'a mut u32,
     pub(super) annotations: &'a mut Annotations,
@@ -371,10 +371,10 @@ impl ShardState {
 
     /// The fields that `validate` checks, for tests that damage them.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn books(&mut self) -> Books<'_> {
+    pub(super) fn counters(&mut self) -> ShardCounters<'_> {
         let open = self.open.as_deref_mut().expect("a shard in use");
         let lease = open.leases.iter_mut().flatten().next().expect("a shard with a lease");
-        Books {
+        ShardCounters {
             bytes: &mut open.bytes,
             empty: &mut open.empty,
             annotations: &mut open.annotations,
@@ -593,7 +593,7 @@ impl Shard {
     /// Frees an allocation for the shard's own thread. Returns true if there may be empty ranges for
     /// [`Self::take_surplus`].
     #[inline(always)]
-    pub(super) fn free_at_home(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
+    pub(super) fn free_in_own_shard(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
         let mut state = self.state.lock();
         state.uses = state.uses.wrapping_add(1);
         let has_emptied = state.free(live)?;
@@ -605,7 +605,7 @@ impl Shard {
     /// Frees an allocation for another thread: leaves it in the ring, or takes the lock. Returns true if there may be
     /// empty ranges for [`Self::take_surplus`].
     #[inline(never)]
-    pub(super) fn free_elsewhere(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
+    pub(super) fn free_in_other_shard(&self, live: AllocationKey) -> Result<bool, ForeignHandle> {
         let left = self.returns.leave(live.key, live.generation);
         if left == Left::There {
             return Ok(false);
@@ -676,7 +676,7 @@ impl Shard {
     /// Publishes the queue limit if it changed. Returns true if it did.
     #[inline(always)]
     fn publish_live(&self, state: &mut ShardState) -> bool {
-        let is_news = limit(state.live) != state.told;
+        let is_news = limit(state.live) != state.published_limit;
         if is_news {
             self.publish_changed(state);
         }
@@ -685,7 +685,7 @@ impl Shard {
 
     #[inline(never)]
     fn publish_changed(&self, state: &mut ShardState) {
-        state.told = limit(state.live);
+        state.published_limit = limit(state.live);
         if self.returns.publish_live(state.live) {
             self.take_returns(state);
         }

@@ -78,9 +78,9 @@ impl Shards {
     /// The shard with that number, if it exists. The flag is true if it is the shard that the calling thread has, or
     /// gets when it attaches.
     #[inline]
-    pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard, bool)> {
-        let is_home = number(thread_token::current() % SHARDS) == shard;
-        Some((self.get(shard)?, is_home))
+    pub(super) fn with_ownership(&self, shard: u8) -> Option<(&Shard, bool)> {
+        let is_own = number(thread_token::current() % SHARDS) == shard;
+        Some((self.get(shard)?, is_own))
     }
 
     /// All existing shards with their numbers.

@@ -37,21 +37,21 @@ pub(super) struct VectorBlock {
     pub(super) map_count: u64,
     pub(super) empty: bool,
     /// The allocation that caused this block. [Undoing](super::MemoryBlockVector::undo) it frees the block.
-    pub(super) made_for: Option<Key>,
+    pub(super) created_for: Option<Key>,
     /// The active defragmentation context moves nothing out of this block.
     pub(super) stays: bool,
 }
 
 /// Work after a free, done once the core's lock is released.
 #[derive(Debug)]
-pub(super) enum Aftermath {
+pub(super) enum FollowUp {
     /// A block to free.
     Block(DeviceBlock),
     /// The core holds only leased ranges. If those are empty too, they return, and all blocks but one are freed.
     OnlyLeases,
 }
 
-impl Aftermath {
+impl FollowUp {
     pub(super) fn block(self) -> Option<DeviceBlock> {
         match self {
             Self::Block(block) => Some(block),
@@ -215,7 +215,7 @@ impl VectorCore {
     }
 
     /// [`Self::take_back`], but keeps all blocks; the caller decides about them later.
-    pub(super) fn take_home(&mut self, lease: &LeasedRange) {
+    pub(super) fn take_back_leased(&mut self, lease: &LeasedRange) {
         if let Some((active, true)) = self.end_lease(lease) {
             active.mark_empty(lease.block);
         }
@@ -335,7 +335,8 @@ impl VectorCore {
         let granted = self.place(request);
         let active = self.in_use_mut();
         let helped = matches!(granted, Ok(Some(_)));
-        active.block_mut(region).made_for = granted.as_ref().ok().and_then(|grant| Some(grant.as_ref()?.key));
+        active.block_mut(region).created_for =
+            granted.as_ref().ok().and_then(|grant| Some(grant.as_ref()?.key));
         let kept = if helped { active.config.empty_blocks_kept } else { 0 };
         // If the block was used it is not empty, and stays.
         let surplus = active.block_mut(region).empty && active.empty_blocks > kept;
@@ -564,7 +565,7 @@ impl Active {
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
         self.blocks[at] =
-            Some(VectorBlock { id, memory, map_count: 0, empty: true, made_for: None, stays: false });
+            Some(VectorBlock { id, memory, map_count: 0, empty: true, created_for: None, stays: false });
         Ok(region)
     }
 
@@ -576,7 +577,7 @@ impl Active {
         key: Key,
         region: RegionId,
         is_empty: bool,
-    ) -> Option<Aftermath> {
+    ) -> Option<FollowUp> {
         // Non-short-circuit, for one branch instead of two.
         if is_empty | self.heeds_frees { self.look_after(context, key, region, is_empty) } else { None }
     }
@@ -589,7 +590,7 @@ impl Active {
         key: Key,
         region: RegionId,
         is_empty: bool,
-    ) -> Option<Aftermath> {
+    ) -> Option<FollowUp> {
         if !self.annotations.is_empty() {
             self.annotations.remove(&key);
         }
@@ -597,19 +598,19 @@ impl Active {
     }
 
     /// Decides whether a block that just became empty stays.
-    fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<Aftermath> {
+    fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<FollowUp> {
         self.mark_empty(region);
-        self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
+        self.take_surplus(context).map(FollowUp::Block).or_else(|| self.idle())
     }
 
     /// Handles a free that left its block in use. It may free a spare empty block: small vectors at once, vectors with
     /// many blocks after several frees. A program that frees a whole level soon empties the next block.
-    fn on_free(&mut self) -> Option<Aftermath> {
+    fn on_free(&mut self) -> Option<FollowUp> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
         let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };
         self.heeds_frees = !self.annotations.is_empty() || self.has_spare() || self.lease_count > 0;
-        block.map(Aftermath::Block).or_else(|| self.idle())
+        block.map(FollowUp::Block).or_else(|| self.idle())
     }
 
     /// Returns true if only leased ranges keep more blocks alive than stay anyway.
@@ -620,8 +621,8 @@ impl Active {
             && self.engine.usage().used_chunks == self.lease_count
     }
 
-    fn idle(&self) -> Option<Aftermath> {
-        self.has_only_leases().then_some(Aftermath::OnlyLeases)
+    fn idle(&self) -> Option<FollowUp> {
+        self.has_only_leases().then_some(FollowUp::OnlyLeases)
     }
 
     pub(super) fn mark_empty(&mut self, region: RegionId) {

@@ -28,7 +28,7 @@ impl MemoryBlockVector {
             if mapped {
                 block.map_count = block.map_count.saturating_sub(1);
             }
-            let was_made = block.made_for == Some(live.key);
+            let was_made = block.created_for == Some(live.key);
             let goes = is_empty && was_made;
             let has_no_user = mapped && !goes && block.map_count == 0;
             let ends = has_no_user && block.memory.forget_mapped_for(live.key);

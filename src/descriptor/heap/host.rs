@@ -16,7 +16,7 @@ use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::sync::Mutex;
 use crate::vector::{
-    Backing, BlockVector, Granted, Growth, NextBlock, Outlook, Policy, Refusal, VectorError,
+    Backing, BlockVector, Granted, Growth, GrowthLimits, NextBlock, Policy, Refusal, VectorError,
 };
 use sublet_engines::cast::{host_size, index, widen};
 use sublet_engines::{Alignment, Buddy, Key, Metadata, Request, Span};
@@ -151,7 +151,7 @@ impl Backing<Buddy> for Shelves {
     type Item = u32;
     type Error = Short;
 
-    fn capacity_for(&self, request: Option<&Request>, _: &Outlook) -> Option<NextBlock<u64>> {
+    fn capacity_for(&self, request: Option<&Request>, _: &GrowthLimits) -> Option<NextBlock<u64>> {
         Some(self.growth.next(request.map_or(0, |request| request.size.next_power_of_two()), 0))
     }
 

@@ -3,8 +3,8 @@
 
 use ash::vk;
 
-use super::learn::Size;
 use super::list::OpenPool;
+use super::typical_counts::Size;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
 use crate::descriptor::events::PoolEventKind;
 use crate::descriptor::layout::SetSource;

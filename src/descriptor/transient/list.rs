@@ -15,7 +15,7 @@
 
 use ash::vk;
 
-use super::learn::{Learned, Size};
+use super::typical_counts::{Size, TypicalCounts};
 use crate::descriptor::DescriptorCounts;
 use crate::descriptor::pool::DescriptorPool;
 use crate::retire::{ClockView, MixedClocks, OtherClock, Retire, Ticket};
@@ -70,7 +70,7 @@ pub(super) struct List {
     pub(super) free: Vec<RegionId>,
     /// The use of closed pools in this recording.
     used: Size,
-    pub(super) learned: Learned,
+    pub(super) typical: TypicalCounts,
     pub(super) sums: PoolSums,
     pub(super) len: usize,
 }
@@ -83,7 +83,7 @@ impl TransientPool {
 }
 
 impl List {
-    pub(super) fn new(learned: Learned) -> Self {
+    pub(super) fn new(typical: TypicalCounts) -> Self {
         Self {
             engine: Counted::new(),
             slots: Vec::new(),
@@ -94,7 +94,7 @@ impl List {
             ready: Vec::new(),
             free: Vec::new(),
             used: NOTHING,
-            learned,
+            typical,
             sums: PoolSums { recycled_sets: 0, sealed: 0, wasted_sets: 0, wasted_descriptors: 0, resets: 0 },
             len: 0,
         }
@@ -239,7 +239,7 @@ impl List {
         if used.grants == 0 {
             return;
         }
-        self.learned.remember(&used);
+        self.typical.remember(&used);
         for open in [self.current, self.second] {
             if open.region == NONE || self.granted_since(open.region).grants == 0 {
                 continue;

@@ -4,19 +4,19 @@
 //! one is opened. [`flush`](TransientSets::flush) assigns the allocated sets to a recording, and
 //! [`collect`](TransientSets::collect) resets the pools of completed recordings, with one call for each.
 //!
-//! - `learn.rs`: the size of the next pool.
+//! - `typical_counts.rs`: the size of the next pool.
 //! - `list.rs`: the state of each pool. Safe code, no driver calls.
 //! - `allocate.rs`, `recycle.rs`: the driver calls.
 
 mod allocate;
 mod create_info;
 mod error;
-mod learn;
 mod list;
 mod recycle;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod typical_counts;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -33,8 +33,8 @@ pub use create_info::{LargeSets, PoolSizing, PoolTemplateError, TransientSetsCre
 pub use error::{CollectPoolsError, CreateTransientSetsError, TransientError};
 pub use statistics::TransientSetsStatistics;
 
-use learn::{Bounds, Learned, Size};
 use list::List;
+use typical_counts::{Bounds, Size, TypicalCounts};
 
 /// The maximum number of pools, independent of the create-info. It is far above the limits of drivers, so that an
 /// absurd number is an error and does not exhaust the memory.
@@ -155,7 +155,7 @@ impl TransientSets {
             device: device.clone(),
             info: TransientSetsCreateInfo { max_pools, ..info.clone() },
             bounds,
-            lists: [List::new(Learned::default()), List::new(Learned::default())],
+            lists: [List::new(TypicalCounts::default()), List::new(TypicalCounts::default())],
             plain: if after_bind { AFTER_BIND } else { PLAIN },
             pools_created: 0,
             peak_pools: 0,
@@ -203,7 +203,7 @@ impl TransientSets {
             }
             _ => {
                 let used = list.used();
-                list.learned.pool_size(&self.bounds, &used, need)
+                list.typical.pool_size(&self.bounds, &used, need)
             }
         }
     }

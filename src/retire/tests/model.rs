@@ -23,7 +23,7 @@ struct ModelTicket {
     slot: Option<u32>,
     /// The value of the submission.
     value: Option<u64>,
-    told: bool,
+    reported: bool,
     discarded: bool,
 }
 
@@ -53,7 +53,7 @@ impl Model {
     fn is_done(&self, at: usize) -> bool {
         let ticket = &self.tickets[at];
         ticket.discarded
-            || (ticket.told && ticket.value.is_some_and(|value| value <= self.known[ticket.timeline]))
+            || (ticket.reported && ticket.value.is_some_and(|value| value <= self.known[ticket.timeline]))
     }
 
     /// A random ticket that satisfies `which`.
@@ -67,13 +67,20 @@ impl Model {
             Some(slot) => self.clock.begin_frame(self.timelines[timeline], slot),
             None => self.clock.open(self.timelines[timeline]),
         };
-        self.tickets.push(ModelTicket { ticket, timeline, slot, value: None, told: false, discarded: false });
+        self.tickets.push(ModelTicket {
+            ticket,
+            timeline,
+            slot,
+            value: None,
+            reported: false,
+            discarded: false,
+        });
         self.out.push(0);
     }
 
-    fn tell(&mut self, at: usize) {
+    fn report(&mut self, at: usize) {
         let ticket = &mut self.tickets[at];
-        ticket.told = true;
+        ticket.reported = true;
         let value = ticket.value.unwrap();
         self.clock.submit(ticket.ticket, value).unwrap();
         if let Some(slot) = ticket.slot {
@@ -113,7 +120,7 @@ impl Model {
                 let untold = &mut self.model[timeline].untold;
                 if !untold.is_empty() {
                     let (at, _) = untold.swap_remove(self.random.usize(..untold.len()));
-                    self.tell(at);
+                    self.report(at);
                 }
             }
             60..=64 => {
@@ -154,7 +161,7 @@ impl Model {
                     let value = self.clock.end_frame(self.tickets[at].ticket).unwrap();
                     assert!(value > self.known[timeline]);
                     self.tickets[at].value = Some(value);
-                    self.tickets[at].told = true;
+                    self.tickets[at].reported = true;
                     self.model[timeline].next = self.model[timeline].next.max(value + 1);
                     let slot = self.tickets[at].slot.unwrap();
                     self.enter_slot(at, slot, value);
@@ -163,9 +170,9 @@ impl Model {
             95 => {
                 self.clock.idle();
                 for (timeline, model) in self.model.iter_mut().enumerate() {
-                    let told =
-                        self.tickets.iter().filter(|ticket| ticket.timeline == timeline && ticket.told);
-                    let highest = told.filter_map(|ticket| ticket.value).max().unwrap_or(0);
+                    let reported =
+                        self.tickets.iter().filter(|ticket| ticket.timeline == timeline && ticket.reported);
+                    let highest = reported.filter_map(|ticket| ticket.value).max().unwrap_or(0);
                     model.reached = model.next - 1;
                     self.known[timeline] = self.known[timeline].max(highest);
                 }
@@ -181,7 +188,9 @@ impl Model {
                     .unwrap();
                 for (timeline, asked) in asked.into_iter().enumerate() {
                     let in_flight = (0..self.tickets.len()).any(|at| {
-                        self.tickets[at].timeline == timeline && self.tickets[at].told && !self.is_done(at)
+                        self.tickets[at].timeline == timeline
+                            && self.tickets[at].reported
+                            && !self.is_done(at)
                     });
                     assert_eq!(asked, in_flight, "timeline {timeline}");
                     if asked {
@@ -200,7 +209,7 @@ impl Model {
         }
         for (timeline, &id) in self.timelines.iter().enumerate() {
             let in_flight = (0..self.tickets.len()).filter(|&at| {
-                self.tickets[at].timeline == timeline && self.tickets[at].told && !self.is_done(at)
+                self.tickets[at].timeline == timeline && self.tickets[at].reported && !self.is_done(at)
             });
             let oldest = in_flight.map(|at| (self.tickets[at].value.unwrap(), self.tickets[at].ticket)).min();
             assert_eq!(self.clock.oldest_pending(id), oldest.map(|(value, ticket)| (ticket, value)));
@@ -249,7 +258,7 @@ fn nothing_is_done_early_and_nothing_waits_for_ever() {
         }
         for timeline in 0..model.timelines.len() {
             while let Some((at, _)) = model.model[timeline].untold.pop() {
-                model.tell(at);
+                model.report(at);
             }
             let value = model.model[timeline].next;
             model.clock.completed(model.timelines[timeline], value);

@@ -147,12 +147,12 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// uploads.write(&[1; 4096], 1)?;
     /// uploads.flush(ticket)?;
     /// clock.submit(ticket, 1)?;
-    /// uploads.wait_for_room(100, 4, &clock, wait)?;
+    /// uploads.wait_for_space(100, 4, &clock, wait)?;
     /// uploads.write(&[2; 100], 4)?;
     /// # unsafe { uploads.destroy() };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn wait_for_room<W>(
+    pub fn wait_for_space<W>(
         &mut self,
         size: u64,
         alignment: u64,
@@ -183,10 +183,10 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// [`Self::wait_for_room`], then [`Self::allocate`].
+    /// [`Self::wait_for_space`], then [`Self::allocate`].
     ///
     /// # Errors
-    /// Same as [`Self::wait_for_room`].
+    /// Same as [`Self::wait_for_space`].
     pub fn allocate_or_wait<W>(
         &mut self,
         size: u64,
@@ -194,7 +194,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         clock: &ClockView,
         wait: impl FnMut(Ticket) -> Result<(), W>,
     ) -> Result<Upload, WaitError<W>> {
-        self.wait_for_room(size, alignment, clock, wait)?;
+        self.wait_for_space(size, alignment, clock, wait)?;
         self.allocate(size, alignment).map_err(WaitError::NoRoom)
     }
 

@@ -94,9 +94,9 @@ impl<A: AllocatorRef> UploadArena<A> {
             return Err(UploadError::Page(error));
         }
         let heaps = usize::from(!has_room_now)..self.buffers.heaps();
-        let told = Some(error).filter(|_| !has_room_now);
+        let last_error = Some(error).filter(|_| !has_room_now);
         // SAFETY: as above.
-        unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (heaps, told)) }
+        unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (heaps, last_error)) }
             .map_err(UploadError::Page)
     }
 }

@@ -166,10 +166,10 @@ impl ArenaPages {
         size: u64,
         own: bool,
         collections: u64,
-        (heaps, told): (Range<usize>, Option<CreateError>),
+        (heaps, last_error): (Range<usize>, Option<CreateError>),
     ) -> Result<PageId, CreateError> {
         // SAFETY: the caller's promise: the usages of `buffers` are valid for the device, and the size is not zero.
-        let backing = unsafe { buffers.create(size, own, heaps, told) }?;
+        let backing = unsafe { buffers.create(size, own, heaps, last_error) }?;
         let page = ArenaPage { backing, own, ..ArenaPage::VACANT };
         let at = match self.vacant.pop() {
             Some(at) => {

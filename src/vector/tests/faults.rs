@@ -55,7 +55,7 @@ fn a_landlord_that_proposes_too_little_is_told() {
         type Block = u32;
         type Item = u32;
         type Error = Fault;
-        fn capacity_for(&self, _: Option<&Request>, _: &Outlook) -> Option<NextBlock<u64>> {
+        fn capacity_for(&self, _: Option<&Request>, _: &GrowthLimits) -> Option<NextBlock<u64>> {
             Some(NextBlock { capacity: 4, units: 4, own: false })
         }
         fn create(&self, capacity: &u64) -> Result<u32, Fault> {

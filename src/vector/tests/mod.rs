@@ -83,10 +83,10 @@ impl<M: RangeMetadata> Backing<M> for Numbers {
     type Item = u32;
     type Error = Fault;
 
-    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
         self.desk.enter("capacity_for");
         let needed = request.map_or(0, |request| request.size);
-        (needed <= 1 << 20).then(|| self.growth.next(needed, outlook.largest))
+        (needed <= 1 << 20).then(|| self.growth.next(needed, limits.largest))
     }
 
     fn create(&self, _: &u64) -> Result<u32, Fault> {
@@ -167,7 +167,7 @@ impl Backing<Counted<[u32; 2]>> for Pools {
     fn capacity_for(
         &self,
         request: Option<&CountedRequest<[u32; 2]>>,
-        _: &Outlook,
+        _: &GrowthLimits,
     ) -> Option<NextBlock<CountedCapacity<[u32; 2]>>> {
         let usual = [8, 8];
         let counts = request.map_or(usual, |request| request.counts);

@@ -1,7 +1,7 @@
 //! Plans to empty a block, with every engine of ranges.
 
 use super::*;
-use crate::engine::{ASKED, Algorithm, Engine};
+use crate::engine::{Algorithm, ENGINE_CALLS, Engine};
 use sublet_engines::{Buddy, Linear, RegionId, Regions};
 
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
@@ -28,9 +28,9 @@ fn what_is_behind_a_seal_is_not_filled_for_a_plan() {
         assert_eq!(kept.span().region, freed.span().region, "{algorithm:?}");
         assert_ne!(kept.span().region, small.span().region, "{algorithm:?}");
         vector.free(freed).unwrap();
-        let before = ASKED.get();
+        let before = ENGINE_CALLS.get();
         let plan = vector.plan_to_empty(|_| Alignment::ONE).unwrap();
-        let asked = ASKED.get() - before;
+        let asked = ENGINE_CALLS.get() - before;
         assert_eq!(plan.moves.len(), 1);
         assert_ne!(plan.block, sealed.span().region);
         assert!(asked <= 4, "{algorithm:?}: the engine was asked {asked} times");

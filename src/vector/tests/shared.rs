@@ -18,7 +18,7 @@ impl Backing<Tlsf> for Slow {
     type Item = ();
     type Error = Fault;
 
-    fn capacity_for(&self, _: Option<&Request>, _: &Outlook) -> Option<NextBlock<u64>> {
+    fn capacity_for(&self, _: Option<&Request>, _: &GrowthLimits) -> Option<NextBlock<u64>> {
         Some(Growth::fixed(64).next(0, 0))
     }
 
@@ -88,9 +88,9 @@ fn threads_allocate_and_free() {
         type Block = ();
         type Item = ();
         type Error = Fault;
-        fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+        fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
             let needed = request.map_or(0, |request| request.size);
-            Some(Growth { first: 32, preferred: 128 }.next(needed, outlook.largest))
+            Some(Growth { first: 32, preferred: 128 }.next(needed, limits.largest))
         }
         fn create(&self, _: &u64) -> Result<(), Fault> {
             Ok(())

@@ -105,7 +105,7 @@ pub(super) struct Chunks {
     /// The most units by which a size is rounded up: one less than a power of two.
     rounding: u64,
     /// The most slack before a small used chunk.
-    sliver: u64,
+    slack_before_max: u64,
     /// No region slot below this is vacant.
     lowest_vacant: u32,
     region_count: u32,
@@ -132,7 +132,7 @@ impl Chunks {
             used_chunks: 0,
             regions: Vec::new(),
             rounding: 0,
-            sliver: 0,
+            slack_before_max: 0,
             lowest_vacant: 0,
             region_count: 0,
         }

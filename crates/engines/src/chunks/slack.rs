@@ -9,21 +9,21 @@ impl Chunks {
     pub(crate) fn allow_slack(&mut self) {
         let share = self.max_capacity >> 16;
         self.rounding = share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1);
-        self.sliver = share >> 4;
+        self.slack_before_max = share >> 4;
     }
 
     /// Forbids slack from now on; existing slack stays.
     pub(crate) fn forbid_slack(&mut self) {
-        (self.rounding, self.sliver) = (0, 0);
+        (self.rounding, self.slack_before_max) = (0, 0);
     }
 
     /// Returns true if slack is allowed.
-    pub(crate) const fn leaves_out(&self) -> bool {
-        self.rounding != 0 || self.sliver != 0
+    pub(crate) const fn allows_slack(&self) -> bool {
+        self.rounding != 0 || self.slack_before_max != 0
     }
 
     /// The chunks with slack behind them. O(chunks).
-    pub(crate) fn left_out(&self) -> Vec<u32> {
+    pub(crate) fn slack_chunks(&self) -> Vec<u32> {
         let is_followed = |&chunk: &u32| {
             let (addr, size) = self.extent(chunk);
             addr.wrapping_add(size) != self.addr(self.next(chunk))
@@ -54,6 +54,6 @@ impl Chunks {
     /// The most slack before a used chunk of `size` units that is rounded up by at most `rounding`.
     #[inline]
     pub(crate) fn slack_before(&self, size: u64, rounding: u64) -> u64 {
-        (2 * rounding).max(self.sliver.min(size >> 3))
+        (2 * rounding).max(self.slack_before_max.min(size >> 3))
     }
 }

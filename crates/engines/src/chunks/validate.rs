@@ -62,12 +62,12 @@ impl Chunks {
                     link(named(node.next)),
                     "C2: chunk {chunk} does not know what is behind it"
                 );
-                let left_out = node.addr.wrapping_sub(end);
+                let gap = node.addr.wrapping_sub(end);
                 assert_ne!(node.size, 0, "C3: chunk {chunk} is empty");
                 let slab = node.slab();
                 let slack = (node.state() == USED || slab.is_some()).then(|| self.slack(node.size));
                 let most = behind.map_or(0, |behind| behind + slack.map_or(0, |(_, before)| before));
-                assert!(left_out <= most, "C3: chunk {chunk} does not start where the one before ends");
+                assert!(gap <= most, "C3: chunk {chunk} does not start where the one before ends");
                 behind = slack.map(|(behind, _)| behind);
                 match node.state() {
                     USED => {
@@ -87,8 +87,8 @@ impl Chunks {
                 (before, chunk) = (chunk, named(node.next));
             }
             assert_eq!(header.prev, link(before), "C2: header of region {id} does not point back");
-            let left_out = header.addr.wrapping_sub(end);
-            assert!(left_out <= behind.unwrap_or(0), "C3: region {id} ends elsewhere");
+            let gap = header.addr.wrapping_sub(end);
+            assert!(gap <= behind.unwrap_or(0), "C3: region {id} ends elsewhere");
             assert_eq!((region.used, region.used_chunks), (used, used_chunks), "C5: sums of region {id}");
             total.capacity += region.capacity;
             total.used += used;

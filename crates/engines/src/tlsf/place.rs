@@ -223,22 +223,22 @@ impl Tlsf {
 
     /// Forbids slack from now on, and makes existing slack free. Returns true if there was any. O(chunks), once.
     #[inline]
-    pub fn leave_nothing_out(&mut self) -> bool {
-        self.chunks.leaves_out() && self.list_what_was_left_out()
+    pub fn free_slack(&mut self) -> bool {
+        self.chunks.allows_slack() && self.list_slack()
     }
 
     #[cold]
     #[inline(never)]
-    fn list_what_was_left_out(&mut self) -> bool {
-        let left_out = self.chunks.left_out();
-        if !self.chunks.has_slots(narrow(left_out.len())) {
+    fn list_slack(&mut self) -> bool {
+        let slack = self.chunks.slack_chunks();
+        if !self.chunks.has_slots(narrow(slack.len())) {
             return false;
         }
         self.chunks.forbid_slack();
-        for &chunk in &left_out {
+        for &chunk in &slack {
             let vacated = self.chunks.vacate_behind(chunk);
             self.give_slow(vacated);
         }
-        !left_out.is_empty()
+        !slack.is_empty()
     }
 }

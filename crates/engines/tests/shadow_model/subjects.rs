@@ -501,7 +501,7 @@ pub(crate) struct TlsfRules<const EXACT: bool> {
     /// The most units by which a size is rounded up.
     rounding: u64,
     /// The most slack before a small used chunk.
-    sliver: u64,
+    slack_before_max: u64,
 }
 
 /// The number of candidates that the engine checks before it refuses a request.
@@ -521,7 +521,7 @@ struct Fit {
     start: u64,
     size: u64,
     /// The most slack at the start of the gap.
-    left_out: u64,
+    slack: u64,
     /// True if the gap contains a free chunk that the request fits, however many units are slack.
     is_sure: bool,
     /// True if the gap is its whole region.
@@ -537,7 +537,7 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
     fn slack(&self, size: u64) -> (u64, u64) {
         let step = ((1_u64 << size.ilog2()) / 64).max(1);
         let behind = 2 * (self.rounding & (step - 1));
-        (behind.max(self.sliver.min(size / 8)), behind)
+        (behind.max(self.slack_before_max.min(size / 8)), behind)
     }
 
     /// All gaps that the request may fit into, the lowest first.
@@ -553,17 +553,16 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
                 }
                 let before = region.used.range(..start).next_back().map(|(_, live)| live.size);
                 let behind = region.used.range(start..).next().map(|(_, live)| live.size);
-                let left_out = before.map_or(0, |size| self.slack(size).1);
+                let slack = before.map_or(0, |size| self.slack(size).1);
                 // A gap at the start of a region has no slack.
-                let all_left_out =
-                    before.map_or(0, |_| left_out + behind.map_or(0, |size| self.slack(size).0));
+                let all_slack = before.map_or(0, |_| slack + behind.map_or(0, |size| self.slack(size).0));
                 fits.push(Fit {
                     region: id,
                     offset: at(start) as u64,
                     start,
                     size,
-                    left_out,
-                    is_sure: size > all_left_out && is_in(at(start + left_out)),
+                    slack,
+                    is_sure: size > all_slack && is_in(at(start + slack)),
                     is_region: size == region.capacity,
                 });
             }
@@ -584,7 +583,7 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
         let most = u128::from(request.size) + u128::from(request.alignment.get()) - 1;
         let step = (1_u128 << most.ilog2()) / 64;
         fit.is_sure
-            && (u128::from(fit.size - fit.left_out) >= most.next_multiple_of(step.max(1)) || fit.is_region)
+            && (u128::from(fit.size - fit.slack) >= most.next_multiple_of(step.max(1)) || fit.is_region)
     }
 }
 
@@ -594,7 +593,7 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
         Self {
             addresses: setup.max_capacity.next_power_of_two(),
             rounding: share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1),
-            sliver: share / 16,
+            slack_before_max: share / 16,
         }
     }
 
@@ -607,10 +606,7 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
         match fits.first() {
             None => Expect::Refuse(AllocateError::NoSpace),
             Some(lowest)
-                if few
-                    && request.strategy == Strategy::MinOffset
-                    && lowest.is_sure
-                    && lowest.left_out == 0 =>
+                if few && request.strategy == Strategy::MinOffset && lowest.is_sure && lowest.slack == 0 =>
             {
                 Expect::At(lowest.region, lowest.offset)
             }
@@ -633,7 +629,7 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
         };
         let taken = fits.iter().find(in_gap).expect("a gap that fits");
         let highest =
-            u128::from(taken.start + taken.left_out).next_multiple_of(u128::from(request.alignment.get()));
+            u128::from(taken.start + taken.slack).next_multiple_of(u128::from(request.alignment.get()));
         assert!(
             taken.offset <= span.offset && u128::from(span.offset) <= highest,
             "{request:?}: {span:?} is not as low as it can be in {}",
@@ -654,7 +650,7 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
             let kind = fits.iter().filter(|fit| fit.is_region == taken.is_region && fit.is_sure);
             let smallest = kind.map(|fit| fit.size).min().unwrap_or(u64::MAX);
             assert!(
-                taken.size.saturating_sub(taken.left_out) <= smallest,
+                taken.size.saturating_sub(taken.slack) <= smallest,
                 "{request:?}: {span:?} is not in the smallest chunk that fits"
             );
         }

@@ -239,7 +239,7 @@ pub(crate) unsafe extern "system" fn push_constants(
     record(command_buffer, "vkCmdPushConstants", recording, |device, state| {
         let rule = "VUID-vkCmdPushConstants-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
-        let limit = device.hub.descriptors.limits.max_push_constants_size;
+        let limit = device.gpu_state.descriptors.limits.max_push_constants_size;
         check_constants(&layout, stages, (offset, size), limit)?;
         refuse_if!(widen(bytes.len()) != u64::from(size) => "VUID-vkCmdPushConstants-pValues-parameter",
             "pValues is NULL");

@@ -25,7 +25,7 @@ pub(crate) unsafe extern "system" fn create(
     checked(device, "vkCreateEvent", |device| {
         // SAFETY: VUID-vkCreateEvent-pCreateInfo-parameter.
         unsafe { chain::given(p_info, "VUID-vkCreateEvent-pCreateInfo-parameter") }?;
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         device.state.lock().sync.events.insert(handle, false);
         // SAFETY: VUID-vkCreateEvent-pEvent-parameter.
         unsafe { chain::output(p_event, handle) };

@@ -191,7 +191,7 @@ fn check_family(
         return Ok(());
     };
     let family = state.commands.family(command_buffer);
-    let has = device.hub.families.get(index(family)).map(|(flags, _)| *flags);
+    let has = device.gpu_state.families.get(index(family)).map(|(flags, _)| *flags);
     refuse_if!(has.is_some_and(|has| !has.intersects(*needed)) => rule,
         "{} is of family {family}, which does none of {needed:?}", state.name(command_buffer));
     Ok(())

@@ -27,7 +27,7 @@ pub(crate) unsafe extern "system" fn create(
         let family = info.queue_family_index;
         refuse_if!(!device.families.contains(&family) => "VUID-vkCreateCommandPool-queueFamilyIndex-01937",
             "queueFamilyIndex is {family}, and the device was created without that family");
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         let pool = CommandPoolObject { family, flags: info.flags, buffers: Default::default() };
         device.state.lock().commands.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateCommandPool-pCommandPool-parameter.

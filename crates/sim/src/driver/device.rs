@@ -30,7 +30,7 @@ unsafe extern "system" fn create(
     p_device: *mut vk::Device,
 ) -> vk::Result {
     on_physical_device_checked(physical_device, "vkCreateDevice", |instance| {
-        let hub = &instance.hub;
+        let gpu_state = &instance.gpu_state;
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCreateDevice-pCreateInfo-parameter") }?;
         // SAFETY: VUID-VkDeviceCreateInfo-pQueueCreateInfos-parameter.
@@ -39,9 +39,9 @@ unsafe extern "system" fn create(
             "there are no queues in the create-info");
         let mut families = Vec::new();
         for &vk::DeviceQueueCreateInfo { queue_family_index: family, queue_count: count, .. } in queues {
-            let most = hub.families.get(arithmetic::index(family)).map(|(_, count)| *count);
+            let most = gpu_state.families.get(arithmetic::index(family)).map(|(_, count)| *count);
             refuse_if!(most.is_none() => "VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381",
-                "queueFamilyIndex is {family}, and the number of families {}", hub.families.len());
+                "queueFamilyIndex is {family}, and the number of families {}", gpu_state.families.len());
             refuse_if!(families.contains(&family) => "VUID-VkDeviceCreateInfo-queueFamilyIndex-02802",
                 "queueFamilyIndex is {family} twice");
             refuse_if!(count == 0 || most.is_some_and(|most| count > most)
@@ -52,7 +52,7 @@ unsafe extern "system" fn create(
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter.
         let enabled =
             unsafe { extensions::names(info.pp_enabled_extension_names, info.enabled_extension_count) };
-        if enabled.iter().any(|name| !hub.offers(name)) {
+        if enabled.iter().any(|name| !gpu_state.offers(name)) {
             return Ok(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
         }
         // SAFETY: the chain is valid: VUID-VkDeviceCreateInfo-pNext-pNext.
@@ -60,15 +60,18 @@ unsafe extern "system" fn create(
         // SAFETY: VUID-VkDeviceCreateInfo-pEnabledFeatures-parameter.
         let plain = unsafe { chain::input(info.p_enabled_features) };
         features.sparse_binding |= plain.is_some_and(|plain| plain.sparse_binding != vk::FALSE);
-        if !features.within(&EnabledFeatures::supported(hub)) {
+        if !features.within(&EnabledFeatures::supported(gpu_state)) {
             return Ok(vk::Result::ERROR_FEATURE_NOT_PRESENT);
         }
-        let handle =
-            if hub.null { null::handle(hub.profile) } else { vk::Device::from_raw(registry::reserve()) };
+        let handle = if gpu_state.null {
+            null::handle(gpu_state.profile)
+        } else {
+            vk::Device::from_raw(registry::reserve())
+        };
         // The order of the create-infos does not matter.
         families.sort_unstable();
         let queues: Vec<_> = families.iter().map(|_| vk::Queue::from_raw(registry::reserve())).collect();
-        let minor = instance.minor.min(hub.device_minor);
+        let minor = instance.minor.min(gpu_state.device_minor);
         let device =
             Arc::new(DeviceObject::new(handle, (queues, families), instance, minor, enabled, features));
         registry::add_device(&device);
@@ -88,7 +91,7 @@ unsafe extern "system" fn destroy(device: vk::Device, _: *const vk::AllocationCa
         device.instance.devices.fetch_sub(1, Ordering::Relaxed);
         let state = std::mem::take(&mut *device.state.lock());
         for memory in state.memories.values() {
-            device.hub.give_back(memory.heap, memory.info.size);
+            device.gpu_state.give_back(memory.heap, memory.info.size);
         }
         // Their handles must become unknown: no program frees them after the device.
         state.commands.buffers.keys().for_each(|handle| registry::remove_command_buffer(*handle));

@@ -7,7 +7,7 @@ use crate::facts::extensions::NEWEST_MINOR;
 use crate::facts::machine::host_memory;
 use crate::facts::profiles::{Profile, default_profile};
 use crate::objects::messages::Message;
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 use crate::objects::store::HostMemoryLimit;
 
 /// The minor version that stands for the environment's choice, see [`minor`].
@@ -57,24 +57,24 @@ pub(crate) fn minor_of(profile: &Profile) -> u32 {
 }
 
 /// The GPU that the environment asks for, with an instance of this minor version.
-pub(crate) fn environment_hub(minor: u32) -> Hub {
+pub(crate) fn environment_state(minor: u32) -> GpuState {
     let named = environment_profile();
     let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
     let device_minor = minor_of(profile).min(minor);
-    let mut hub = Hub::new(profile, minor, device_minor, extensions::device(profile));
+    let mut gpu_state = GpuState::new(profile, minor, device_minor, extensions::device(profile));
     let limit = environment_memory_limit();
-    hub.host_limit =
+    gpu_state.host_limit =
         std::sync::Arc::new(HostMemoryLimit::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
     if let Err((wrong, usual)) = limit {
-        hub.report(
+        gpu_state.report(
             "SUBLET-memory-limit",
             format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"),
         );
     }
     if let Err(wrong) = named {
-        hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
+        gpu_state.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
     }
-    hub
+    gpu_state
 }
 
 /// Bytes, or what is wrong with the variable, and the usual bytes.

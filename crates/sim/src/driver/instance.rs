@@ -11,7 +11,7 @@ use ash::vk::Handle as _;
 use crate::driver::environment;
 use crate::facts::{chain, extensions};
 use crate::objects::entry::{entries, on_instance, on_physical_device};
-use crate::objects::state::{Hub, Instance};
+use crate::objects::state::{GpuState, Instance};
 use crate::objects::{entry, registry};
 
 entries! {
@@ -40,7 +40,7 @@ entries! {
 pub(crate) struct HubInfo {
     s_type: vk::StructureType,
     p_next: *const c_void,
-    hub: *const Hub,
+    gpu_state: *const GpuState,
 }
 
 // SAFETY: it begins with the type tag and the link, and nothing else has this tag, see `TAG`.
@@ -54,8 +54,8 @@ unsafe impl vk::ExtendsInstanceCreateInfo for HubInfo {}
 const TAG: vk::StructureType = vk::StructureType::from_raw(0x5375_626C);
 
 impl HubInfo {
-    pub(crate) fn new(hub: &Arc<Hub>) -> Self {
-        Self { s_type: TAG, p_next: std::ptr::null(), hub: Arc::as_ptr(hub) }
+    pub(crate) fn new(gpu_state: &Arc<GpuState>) -> Self {
+        Self { s_type: TAG, p_next: std::ptr::null(), gpu_state: Arc::as_ptr(gpu_state) }
     }
 }
 
@@ -70,20 +70,20 @@ pub(crate) unsafe extern "system" fn create<const MINOR: u32>(
     };
     // SAFETY: the chain is valid: VUID-VkInstanceCreateInfo-pNext-pNext.
     let chosen = unsafe { chain::find::<HubInfo>(info.p_next) };
-    let (hub, orphan) = match chosen {
+    let (gpu_state, orphan) = match chosen {
         Some(chosen) => {
             // SAFETY: `HubInfo::new` took it from an `Arc`, which the maker of the chain holds during the call.
-            unsafe { Arc::increment_strong_count(chosen.hub) };
+            unsafe { Arc::increment_strong_count(chosen.gpu_state) };
             // SAFETY: the count that was just added is the one that this `Arc` stands for.
-            (unsafe { Arc::from_raw(chosen.hub) }, false)
+            (unsafe { Arc::from_raw(chosen.gpu_state) }, false)
         }
-        None => (Arc::new(crate::driver::environment::environment_hub(environment::minor(MINOR))), true),
+        None => (Arc::new(crate::driver::environment::environment_state(environment::minor(MINOR))), true),
     };
-    entry::run(&hub, "vkCreateInstance", || {
+    entry::run(&gpu_state, "vkCreateInstance", || {
         // SAFETY: VUID-VkInstanceCreateInfo-pApplicationInfo-parameter.
         let asked = unsafe { chain::input(info.p_application_info) }.map_or(0, |info| info.api_version);
         let minor = vk::api_version_minor(asked);
-        if minor > 0 && hub.instance_minor == 0 {
+        if minor > 0 && gpu_state.instance_minor == 0 {
             // The rule of the loaders of Vulkan 1.0; later ones take any version.
             return vk::Result::ERROR_INCOMPATIBLE_DRIVER;
         }
@@ -99,8 +99,8 @@ pub(crate) unsafe extern "system" fn create<const MINOR: u32>(
         let instance = Arc::new(Instance {
             handle: vk::Instance::from_raw(registry::reserve()),
             physical_device: vk::PhysicalDevice::from_raw(registry::reserve()),
-            hub: Arc::clone(&hub),
-            minor: minor.min(hub.instance_minor),
+            gpu_state: Arc::clone(&gpu_state),
+            minor: minor.min(gpu_state.instance_minor),
             extensions: enabled,
             devices: AtomicU64::new(0),
             orphan,
@@ -120,11 +120,11 @@ unsafe extern "system" fn destroy(instance: vk::Instance, _: *const vk::Allocati
         let devices = instance.devices.load(Ordering::Relaxed);
         if devices > 0 {
             let text = format!("{devices} devices of the instance are not destroyed");
-            instance.hub.report("VUID-vkDestroyInstance-instance-00629", text);
+            instance.gpu_state.report("VUID-vkDestroyInstance-instance-00629", text);
         }
         registry::remove_instance(instance);
         if instance.orphan {
-            crate::driver::environment::print(&instance.hub.messages.unread());
+            crate::driver::environment::print(&instance.gpu_state.messages.unread());
         }
     });
 }
@@ -205,7 +205,7 @@ unsafe extern "system" fn enumerate_device_extensions(
         if !p_layer.is_null() {
             return vk::Result::ERROR_LAYER_NOT_PRESENT;
         }
-        let all = extensions::properties(instance.hub.extensions.iter().map(String::as_str));
+        let all = extensions::properties(instance.gpu_state.extensions.iter().map(String::as_str));
         // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-pProperties-parameter.
         unsafe { chain::list(&all, p_count, p_properties) }
     })

@@ -29,15 +29,15 @@ unsafe extern "system" fn create(
         };
         let Some(callback) = info.pfn_user_callback else {
             let text = "pfnUserCallback is NULL".to_owned();
-            instance.hub.report("VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-01914", text);
+            instance.gpu_state.report("VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-01914", text);
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         };
-        let handle = instance.hub.handle::<vk::DebugUtilsMessengerEXT>();
+        let handle = instance.gpu_state.handle::<vk::DebugUtilsMessengerEXT>();
         let wants = info.message_severity.contains(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR)
             && info.message_type.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
         if wants {
             let user_data = info.p_user_data.expose_provenance();
-            instance.hub.messengers.lock().push(Messenger { handle, callback, user_data });
+            instance.gpu_state.messengers.lock().push(Messenger { handle, callback, user_data });
         }
         // SAFETY: VUID-vkCreateDebugUtilsMessengerEXT-pMessenger-parameter.
         unsafe { chain::output(p_messenger, handle) };
@@ -51,7 +51,7 @@ unsafe extern "system" fn destroy(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_instance(instance, "vkDestroyDebugUtilsMessengerEXT", |instance| {
-        instance.hub.messengers.lock().retain(|other| other.handle != messenger);
+        instance.gpu_state.messengers.lock().retain(|other| other.handle != messenger);
     });
 }
 

@@ -79,7 +79,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
         When::Core(minor) => minor <= owner.minor,
         // A function of a device extension may be asked for here if the device has the extension at all.
         When::Extension(extension) => {
-            owner.extensions.iter().any(|enabled| enabled == extension) || owner.hub.offers(extension)
+            owner.extensions.iter().any(|enabled| enabled == extension) || owner.gpu_state.offers(extension)
         }
     });
     offered.then_some(entry.function)
@@ -102,7 +102,7 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr(
                 owner.has(extension) || owner.instance.extensions.iter().any(|enabled| enabled == extension)
             }
         });
-    let null = if owner.hub.null { null::function(entry) } else { None };
+    let null = if owner.gpu_state.null { null::function(entry) } else { None };
     offered.then_some(null.unwrap_or(entry.function))
 }
 

@@ -11,7 +11,7 @@ use crate::facts::profiles::{
 use crate::facts::{chain, extensions};
 use crate::objects::entry::{entries, on_physical_device};
 use crate::objects::features::EnabledFeatures;
-use crate::objects::state::{Hub, Instance};
+use crate::objects::state::{GpuState, Instance};
 use crate::pipelines::{descriptor_buffer, descriptor_heap, descriptors};
 
 entries! {
@@ -51,7 +51,7 @@ entries! {
 unsafe extern "system" fn properties(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceProperties) {
     on_physical_device(device, "vkGetPhysicalDeviceProperties", |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceProperties-pProperties-parameter.
-        unsafe { chain::output(out, plain_properties(&instance.hub)) };
+        unsafe { chain::output(out, plain_properties(&instance.gpu_state)) };
     });
 }
 
@@ -64,9 +64,9 @@ unsafe extern "system" fn properties2(
         let Some(out) = (unsafe { out.as_mut() }) else {
             return;
         };
-        out.properties = plain_properties(&instance.hub);
-        let (hub, next) = (&instance.hub, out.p_next);
-        let (profile, per_set) = (hub.profile, hub.descriptors.limits.max_per_set_descriptors);
+        out.properties = plain_properties(&instance.gpu_state);
+        let (gpu_state, next) = (&instance.gpu_state, out.p_next);
+        let (profile, per_set) = (gpu_state.profile, gpu_state.descriptors.limits.max_per_set_descriptors);
         macro_rules! fill {
             ($structure:ident, |$out:ident| $body:block) => {
                 // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
@@ -88,7 +88,7 @@ unsafe extern "system" fn properties2(
         });
         fill!(PhysicalDeviceVulkan12Properties, |out| {
             out.max_timeline_semaphore_value_difference = MAX_TIMELINE_DIFFERENCE;
-            out.driver_id = hub.driver.0;
+            out.driver_id = gpu_state.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
         });
@@ -99,36 +99,36 @@ unsafe extern "system" fn properties2(
             out.max_buffer_size = profile.limits.max_buffer_size;
         });
         fill!(PhysicalDeviceDescriptorBufferPropertiesEXT, |out| {
-            descriptor_buffer::write_properties(hub, out);
+            descriptor_buffer::write_properties(gpu_state, out);
         });
         // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
         let heap =
             unsafe { chain::find_mut::<crate::facts::ffi::PhysicalDeviceDescriptorHeapPropertiesEXT>(next) };
         if let Some(out) = heap {
-            descriptor_heap::write_properties(hub, out);
+            descriptor_heap::write_properties(gpu_state, out);
         }
         fill!(PhysicalDeviceDriverProperties, |out| {
-            out.driver_id = hub.driver.0;
+            out.driver_id = gpu_state.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
         });
         // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
-        unsafe { descriptors::write_limits(hub, next) };
+        unsafe { descriptors::write_limits(gpu_state, next) };
     });
 }
 
 const DRIVER_NAME: &str = "Sublet simulated device";
 const MAX_TIMELINE_DIFFERENCE: u64 = u64::MAX >> 1;
 
-fn plain_properties(hub: &Hub) -> vk::PhysicalDeviceProperties {
-    let profile = hub.profile;
+fn plain_properties(gpu_state: &GpuState) -> vk::PhysicalDeviceProperties {
+    let profile = gpu_state.profile;
     let mut properties = vk::PhysicalDeviceProperties {
-        api_version: vk::make_api_version(0, 1, hub.device_minor, 0),
-        driver_version: hub.driver.1,
+        api_version: vk::make_api_version(0, 1, gpu_state.device_minor, 0),
+        driver_version: gpu_state.driver.1,
         vendor_id: profile.vendor_id,
         device_id: profile.device_id,
         device_type: profile.device_type,
-        limits: limits(&profile.limits, &hub.descriptors.limits),
+        limits: limits(&profile.limits, &gpu_state.descriptors.limits),
         ..Default::default()
     };
     extensions::copy(profile.device_name, &mut properties.device_name);
@@ -229,7 +229,7 @@ fn limits(limits: &LimitsProfile, descriptors: &DescriptorLimits) -> vk::Physica
 unsafe extern "system" fn features(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceFeatures) {
     on_physical_device(device, "vkGetPhysicalDeviceFeatures", |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceFeatures-pFeatures-parameter.
-        unsafe { chain::output(out, plain_features(&instance.hub)) };
+        unsafe { chain::output(out, plain_features(&instance.gpu_state)) };
     });
 }
 
@@ -239,17 +239,17 @@ unsafe extern "system" fn features2(device: vk::PhysicalDevice, out: *mut vk::Ph
         let Some(out) = (unsafe { out.as_mut() }) else {
             return;
         };
-        out.features = plain_features(&instance.hub);
+        out.features = plain_features(&instance.gpu_state);
         // SAFETY: the chain is valid: VUID-VkPhysicalDeviceFeatures2-pNext-pNext.
-        unsafe { EnabledFeatures::supported(&instance.hub).write(out.p_next) };
+        unsafe { EnabledFeatures::supported(&instance.gpu_state).write(out.p_next) };
     });
 }
 
 /// None of the features of 1.0 touches memory, but for sparse binding. Sparse residency is not simulated.
-fn plain_features(hub: &Hub) -> vk::PhysicalDeviceFeatures {
+fn plain_features(gpu_state: &GpuState) -> vk::PhysicalDeviceFeatures {
     vk::PhysicalDeviceFeatures {
         robust_buffer_access: vk::TRUE,
-        sparse_binding: vk::Bool32::from(EnabledFeatures::supported(hub).sparse_binding),
+        sparse_binding: vk::Bool32::from(EnabledFeatures::supported(gpu_state).sparse_binding),
         ..Default::default()
     }
 }
@@ -257,7 +257,7 @@ fn plain_features(hub: &Hub) -> vk::PhysicalDeviceFeatures {
 unsafe extern "system" fn memory(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceMemoryProperties) {
     on_physical_device(device, "vkGetPhysicalDeviceMemoryProperties", |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceMemoryProperties-pMemoryProperties-parameter.
-        unsafe { chain::output(out, plain_memory(&instance.hub)) };
+        unsafe { chain::output(out, plain_memory(&instance.gpu_state)) };
     });
 }
 
@@ -270,18 +270,18 @@ unsafe extern "system" fn memory2(
         let Some(out) = (unsafe { out.as_mut() }) else {
             return;
         };
-        out.memory_properties = plain_memory(&instance.hub);
+        out.memory_properties = plain_memory(&instance.gpu_state);
         // SAFETY: the chain is valid: VUID-VkPhysicalDeviceMemoryProperties2-pNext-pNext.
         let budget =
             unsafe { chain::find_mut::<vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_>>(out.p_next) };
-        if let Some(budget) = budget.filter(|_| instance.hub.offers("VK_EXT_memory_budget")) {
+        if let Some(budget) = budget.filter(|_| instance.gpu_state.offers("VK_EXT_memory_budget")) {
             write_budget(instance, budget);
         }
     });
 }
 
-fn plain_memory(hub: &Hub) -> vk::PhysicalDeviceMemoryProperties {
-    let profile = hub.profile;
+fn plain_memory(gpu_state: &GpuState) -> vk::PhysicalDeviceMemoryProperties {
+    let profile = gpu_state.profile;
     let mut out = vk::PhysicalDeviceMemoryProperties {
         memory_type_count: narrow(profile.types.len()),
         memory_heap_count: narrow(profile.heaps.len()),
@@ -299,12 +299,12 @@ fn plain_memory(hub: &Hub) -> vk::PhysicalDeviceMemoryProperties {
 /// The ordered budget and usage. Without an order the budget is the whole heap, and the usage is what all devices of
 /// the GPU have allocated.
 fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_>) {
-    let hub = &instance.hub;
-    for (heap, profile) in hub.profile.heaps.iter().enumerate() {
+    let gpu_state = &instance.gpu_state;
+    for (heap, profile) in gpu_state.profile.heaps.iter().enumerate() {
         let number = narrow(heap);
-        let (budget, usage) = match hub.faults.budget(number) {
+        let (budget, usage) = match gpu_state.faults.budget(number) {
             Some(ordered) => (ordered.budget, ordered.usage),
-            None => (profile.size, hub.heap_used(number)),
+            None => (profile.size, gpu_state.heap_used(number)),
         };
         out.heap_budget[heap] = budget;
         out.heap_usage[heap] = usage;
@@ -312,10 +312,10 @@ fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPro
 }
 
 /// The families, of which the first can do everything.
-fn families(hub: &Hub) -> Vec<vk::QueueFamilyProperties> {
-    let sparse = EnabledFeatures::supported(hub).sparse_binding;
+fn families(gpu_state: &GpuState) -> Vec<vk::QueueFamilyProperties> {
+    let sparse = EnabledFeatures::supported(gpu_state).sparse_binding;
     let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
-    let each = hub.families.iter().map(|&(flags, queue_count)| vk::QueueFamilyProperties {
+    let each = gpu_state.families.iter().map(|&(flags, queue_count)| vk::QueueFamilyProperties {
         queue_flags: flags | sparse,
         queue_count,
         timestamp_valid_bits: 0,
@@ -331,7 +331,7 @@ unsafe extern "system" fn queues(
 ) {
     on_physical_device(device, "vkGetPhysicalDeviceQueueFamilyProperties", |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties-pQueueFamilyProperties-parameter.
-        let _ = unsafe { chain::list(&families(&instance.hub), count, out) };
+        let _ = unsafe { chain::list(&families(&instance.gpu_state), count, out) };
     });
 }
 
@@ -345,7 +345,7 @@ unsafe extern "system" fn queues2(
         let Some(count) = (unsafe { count.as_mut() }) else {
             return;
         };
-        let all = families(&instance.hub);
+        let all = families(&instance.gpu_state);
         let most = narrow(all.len());
         if out.is_null() {
             *count = most;
@@ -461,7 +461,7 @@ unsafe extern "system" fn image_format(
     out: *mut vk::ImageFormatProperties,
 ) -> vk::Result {
     on_physical_device(device, "vkGetPhysicalDeviceImageFormatProperties", |instance| {
-        let Some(found) = image_limits(&instance.hub.profile.limits, format, kind, tiling) else {
+        let Some(found) = image_limits(&instance.gpu_state.profile.limits, format, kind, tiling) else {
             return vk::Result::ERROR_FORMAT_NOT_SUPPORTED;
         };
         // SAFETY: VUID-vkGetPhysicalDeviceImageFormatProperties-pImageFormatProperties-parameter.
@@ -480,7 +480,7 @@ unsafe extern "system" fn image_format2(
         let Some(info) = (unsafe { chain::input(info) }) else {
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         };
-        let limits = &instance.hub.profile.limits;
+        let limits = &instance.gpu_state.profile.limits;
         let Some(found) = image_limits(limits, info.format, info.ty, info.tiling) else {
             return vk::Result::ERROR_FORMAT_NOT_SUPPORTED;
         };
@@ -496,7 +496,7 @@ unsafe extern "system" fn image_format2(
             // SAFETY: the chain is valid: VUID-VkImageFormatProperties2-pNext-pNext.
             let sharing = unsafe { chain::find_mut::<vk::ExternalImageFormatProperties<'_>>(out.p_next) };
             if let (Some(sharing), Some(mut shared)) = (sharing, shared) {
-                if instance.hub.profile.images.external_requires_dedicated {
+                if instance.gpu_state.profile.images.external_requires_dedicated {
                     shared.external_memory_features |= vk::ExternalMemoryFeatureFlags::DEDICATED_ONLY;
                 }
                 sharing.external_memory_properties = shared;
@@ -528,7 +528,7 @@ fn shared_memory(
     asked: vk::ExternalMemoryHandleTypeFlags,
 ) -> vk::ExternalMemoryProperties {
     let fd = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
-    if asked != fd || !instance.hub.profile.features.external_memory {
+    if asked != fd || !instance.gpu_state.profile.features.external_memory {
         return vk::ExternalMemoryProperties::default();
     }
     vk::ExternalMemoryProperties {

@@ -48,7 +48,7 @@ unsafe extern "system" fn create_fence(
     checked(device, "vkCreateFence", |device| {
         // SAFETY: VUID-vkCreateFence-pCreateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCreateFence-pCreateInfo-parameter") }?;
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         let fence = Fence { signaled: info.flags.contains(vk::FenceCreateFlags::SIGNALED), pending: 0 };
         device.state.lock().sync.fences.insert(handle, fence);
         // SAFETY: VUID-vkCreateFence-pFence-parameter.
@@ -214,7 +214,7 @@ unsafe extern "system" fn create_semaphore(
             }
             _ => SemaphoreKind::Binary { signaled: false },
         };
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, signaler: None, pending: 0 });
         // SAFETY: VUID-vkCreateSemaphore-pSemaphore-parameter.
         unsafe { chain::output(p_semaphore, handle) };

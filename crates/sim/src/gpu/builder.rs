@@ -14,7 +14,7 @@ use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk}
 use crate::facts::profiles::{DescriptorHeapLimits, DescriptorLimits, Profile};
 use crate::gpu::Gpu;
 use crate::objects::features::EnabledFeatures;
-use crate::objects::state::{ALL_WORK, Hub};
+use crate::objects::state::{ALL_WORK, GpuState};
 use crate::objects::store::HostMemoryLimit;
 
 /// Makes a [`Gpu`] that differs from its profile.
@@ -248,25 +248,25 @@ impl GpuBuilder {
         offered.retain(|name| !self.without.contains(name));
         let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
         let enabled = self.only.unwrap_or_else(|| offered.clone());
-        let mut hub = Hub::new(self.profile, minor, minor, offered);
-        hub.families = self.families;
-        hub.hazards = self.hazards;
-        hub.host_limit = Arc::new(HostMemoryLimit::new(self.memory_limit));
-        hub.driver = self.driver.unwrap_or(hub.driver);
-        hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
-        hub.descriptor_heap = self.descriptor_heap.or(hub.descriptor_heap);
-        hub.descriptors.quirks = self.descriptor_quirks;
-        hub.descriptors.limits = self.descriptor_limits.unwrap_or(hub.descriptors.limits);
-        Gpu::with(Arc::new(hub), &enabled)
+        let mut gpu_state = GpuState::new(self.profile, minor, minor, offered);
+        gpu_state.families = self.families;
+        gpu_state.hazards = self.hazards;
+        gpu_state.host_limit = Arc::new(HostMemoryLimit::new(self.memory_limit));
+        gpu_state.driver = self.driver.unwrap_or(gpu_state.driver);
+        gpu_state.descriptors.policy = self.descriptor_pools.unwrap_or(gpu_state.descriptors.policy);
+        gpu_state.descriptor_heap = self.descriptor_heap.or(gpu_state.descriptor_heap);
+        gpu_state.descriptors.quirks = self.descriptor_quirks;
+        gpu_state.descriptors.limits = self.descriptor_limits.unwrap_or(gpu_state.descriptors.limits);
+        Gpu::with(Arc::new(gpu_state), &enabled)
     }
 }
 
-pub(crate) fn create_instance(entry: &ash::Entry, hub: &Arc<Hub>) -> ash::Instance {
+pub(crate) fn create_instance(entry: &ash::Entry, gpu_state: &Arc<GpuState>) -> ash::Instance {
     let application =
-        vk::ApplicationInfo::default().api_version(vk::make_api_version(0, 1, hub.instance_minor, 0));
+        vk::ApplicationInfo::default().api_version(vk::make_api_version(0, 1, gpu_state.instance_minor, 0));
     let names: Vec<_> = extensions::INSTANCE.iter().filter_map(|name| CString::new(*name).ok()).collect();
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-    let mut chosen = HubInfo::new(hub);
+    let mut chosen = HubInfo::new(gpu_state);
     let info = vk::InstanceCreateInfo::default()
         .application_info(&application)
         .enabled_extension_names(&names)
@@ -278,14 +278,14 @@ pub(crate) fn create_instance(entry: &ash::Entry, hub: &Arc<Hub>) -> ash::Instan
 pub(crate) fn create_device(
     instance: &ash::Instance,
     physical_device: vk::PhysicalDevice,
-    hub: &Hub,
+    gpu_state: &GpuState,
     enabled: &[String],
 ) -> ash::Device {
     let names: Vec<_> = enabled.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect();
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
-    let mut features = EnabledFeatures::supported(hub);
+    let mut features = EnabledFeatures::supported(gpu_state);
     features.retain(|extension| enabled.iter().any(|name| name == extension));
-    let priorities: Vec<_> = hub.families.iter().map(|(_, count)| vec![1.0; index(*count)]).collect();
+    let priorities: Vec<_> = gpu_state.families.iter().map(|(_, count)| vec![1.0; index(*count)]).collect();
     let each = (0..).zip(&priorities);
     let queues: Vec<_> = each
         .map(|(family, own)| {

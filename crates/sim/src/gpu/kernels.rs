@@ -68,6 +68,6 @@ impl Gpu {
     /// assert!(gpu.finish().is_empty());
     /// ```
     pub fn set_kernel(&self, entry_point: &str, kernel: impl Fn(&mut Kernel<'_>) + Send + Sync + 'static) {
-        self.hub().kernels.0.write().insert(entry_point.to_owned(), Arc::new(kernel));
+        self.gpu_state().kernels.0.write().insert(entry_point.to_owned(), Arc::new(kernel));
     }
 }

@@ -6,7 +6,7 @@ use crate::gpu::Gpu;
 impl Gpu {
     /// The count of each kind of object on the device.
     pub fn live(&self) -> LiveObjects {
-        let heaps = self.hub().profile.heaps.len();
+        let heaps = self.gpu_state().profile.heaps.len();
         let mut live = LiveObjects { memory_bytes_by_heap: vec![0; heaps], ..Default::default() };
         let Some(device) = self.state() else { return live };
         let state = device.state.lock();

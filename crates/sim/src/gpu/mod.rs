@@ -24,7 +24,7 @@ use crate::objects::log::AllocateCall;
 use crate::objects::memory::MemoryInfo;
 use crate::objects::messages::Message;
 use crate::objects::registry;
-use crate::objects::state::{DeviceObject, Hub};
+use crate::objects::state::{DeviceObject, GpuState};
 
 /// A simulated GPU with an instance, a device and a queue.
 ///
@@ -44,7 +44,7 @@ use crate::objects::state::{DeviceObject, Hub};
 /// gpu.assert_silent();
 /// ```
 pub struct Gpu {
-    hub: Arc<Hub>,
+    gpu_state: Arc<GpuState>,
     entry: ash::Entry,
     instance: ash::Instance,
     physical_device: vk::PhysicalDevice,
@@ -55,7 +55,7 @@ pub struct Gpu {
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gpu").field("profile", &self.hub.profile.name).finish_non_exhaustive()
+        f.debug_struct("Gpu").field("profile", &self.gpu_state.profile.name).finish_non_exhaustive()
     }
 }
 
@@ -71,8 +71,8 @@ impl Gpu {
         GpuBuilder::new(profile)
     }
 
-    pub(crate) fn with(hub: Arc<Hub>, enabled: &[String]) -> Self {
-        let get_instance_proc_addr = match hub.instance_minor {
+    pub(crate) fn with(gpu_state: Arc<GpuState>, enabled: &[String]) -> Self {
+        let get_instance_proc_addr = match gpu_state.instance_minor {
             0 => get_instance_proc_addr::<0>,
             1 => get_instance_proc_addr::<1>,
             2 => get_instance_proc_addr::<2>,
@@ -81,16 +81,16 @@ impl Gpu {
         };
         // SAFETY: it answers as `vkGetInstanceProcAddr` must, and code is there for ever.
         let entry = unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr }) };
-        let instance = create_instance(&entry, &hub);
+        let instance = create_instance(&entry, &gpu_state);
         // SAFETY: `instance` is live.
         let devices = unsafe { instance.enumerate_physical_devices() };
         let physical_device = expect(devices, "vkEnumeratePhysicalDevices")[0];
-        let device = create_device(&instance, physical_device, &hub, enabled);
+        let device = create_device(&instance, physical_device, &gpu_state, enabled);
         // SAFETY: `device` was created with the queue 0 of family 0.
         let queue = unsafe { device.get_device_queue(0, 0) };
         // Only the program's own calls count.
-        hub.faults.reset_counts();
-        Self { hub, entry, instance, physical_device, device, queue, alive: true }
+        gpu_state.faults.reset_counts();
+        Self { gpu_state, entry, instance, physical_device, device, queue, alive: true }
     }
 
     /// Vulkan without an instance. Each instance that the program creates from it is another GPU, see
@@ -141,12 +141,12 @@ impl Gpu {
 
     /// The version of Vulkan that instance and device report.
     pub fn api_version(&self) -> u32 {
-        vk::make_api_version(0, 1, self.hub.instance_minor, 0)
+        vk::make_api_version(0, 1, self.gpu_state.instance_minor, 0)
     }
 
     /// The GPU that this one poses as.
     pub fn profile(&self) -> &'static Profile {
-        self.hub.profile
+        self.gpu_state.profile
     }
 
     /// The device extensions that are enabled, sorted.
@@ -156,12 +156,12 @@ impl Gpu {
 
     /// Every report so far.
     pub fn messages(&self) -> Vec<Message> {
-        self.hub.messages.all()
+        self.gpu_state.messages.all()
     }
 
     /// Takes every report so far out of the list.
     pub fn take_messages(&self) -> Vec<Message> {
-        self.hub.messages.take()
+        self.gpu_state.messages.take()
     }
 
     /// Fails the test if there was a report.
@@ -190,12 +190,12 @@ impl Gpu {
     /// ```
     pub fn finish(mut self) -> Vec<Message> {
         self.destroy();
-        self.hub.messages.take()
+        self.gpu_state.messages.take()
     }
 
     /// Makes calls fail, wait or take longer, see [`Faults`].
     pub fn faults(&self) -> Faults<'_> {
-        Faults { state: &self.hub.faults, device: self.device.handle() }
+        Faults { state: &self.gpu_state.faults, device: self.device.handle() }
     }
 
     /// How many times a function was called since the GPU was made, or since [`reset_calls`](Self::reset_calls).
@@ -215,39 +215,39 @@ impl Gpu {
     /// ```
     #[track_caller]
     pub fn calls(&self, call: &str) -> u64 {
-        self.hub.faults.count(faults::known(call))
+        self.gpu_state.faults.count(faults::known(call))
     }
 
     /// The functions that were called, sorted by name, each with its count.
     pub fn call_counts(&self) -> Vec<(&'static str, u64)> {
-        self.hub.faults.counts()
+        self.gpu_state.faults.counts()
     }
 
     /// Counts from zero again.
     pub fn reset_calls(&self) {
-        self.hub.faults.reset_counts();
+        self.gpu_state.faults.reset_counts();
     }
 
     /// Switches the log of [`take_log`](Self::take_log) on or off. It is off at first, because a long run makes a long
     /// list.
     pub fn log_allocations(&self, on: bool) {
-        self.hub.log.switch(on);
+        self.gpu_state.log.switch(on);
     }
 
     /// Takes the calls of `vkAllocateMemory` out of the log, in their order. [`log_allocations`](Self::log_allocations)
     /// switches the log on.
     pub fn take_log(&self) -> Vec<AllocateCall> {
-        self.hub.log.take()
+        self.gpu_state.log.take()
     }
 
     /// Lets resources share bytes of any memory without a report, or no longer.
     pub fn allow_aliasing(&self, allow: bool) {
-        self.hub.aliasing.store(allow, Ordering::Relaxed);
+        self.gpu_state.aliasing.store(allow, Ordering::Relaxed);
     }
 
     /// Lets resources share this range of a memory without a report. Offset and size are in bytes.
     pub fn declare_aliasing(&self, memory: vk::DeviceMemory, offset: u64, size: u64) {
-        self.hub.aliases.lock().push((memory, offset, offset.saturating_add(size)));
+        self.gpu_state.aliases.lock().push((memory, offset, offset.saturating_add(size)));
     }
 
     /// The request that a memory was allocated with. `None` if the memory was freed, or never allocated.
@@ -291,8 +291,8 @@ impl Gpu {
     }
 
     /// The GPU behind instance and device.
-    pub(crate) fn hub(&self) -> &Hub {
-        &self.hub
+    pub(crate) fn gpu_state(&self) -> &GpuState {
+        &self.gpu_state
     }
 
     /// The device's state; `None` once the program has destroyed it.
@@ -315,6 +315,6 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         self.destroy();
-        print(&self.hub.messages.unread());
+        print(&self.gpu_state.messages.unread());
     }
 }

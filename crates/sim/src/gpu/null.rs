@@ -7,7 +7,7 @@ use ash::vk;
 use crate::facts::extensions;
 use crate::facts::profiles::Profile;
 use crate::gpu::Gpu;
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 /// A GPU whose device does nothing, to measure an allocator without a driver's cost. To test one, use [`Gpu`].
 ///
@@ -44,9 +44,9 @@ impl NullGpu {
     pub fn new(profile: &'static Profile) -> Self {
         let minor = vk::api_version_minor(profile.api_version);
         let extensions = extensions::device(profile);
-        let mut hub = Hub::new(profile, minor, minor, extensions.clone());
-        hub.null = true;
-        Self(Gpu::with(Arc::new(hub), &extensions))
+        let mut gpu_state = GpuState::new(profile, minor, minor, extensions.clone());
+        gpu_state.null = true;
+        Self(Gpu::with(Arc::new(gpu_state), &extensions))
     }
 
     /// Vulkan without an instance.

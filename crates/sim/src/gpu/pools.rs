@@ -11,12 +11,12 @@ impl Gpu {
     ///
     /// A program that counts what its pools hold leaves it at 0, whatever the driver.
     pub fn descriptor_pool_overruns(&self) -> u64 {
-        self.hub().descriptors.overruns.load(Ordering::Relaxed)
+        self.gpu_state().descriptors.overruns.load(Ordering::Relaxed)
     }
 
     /// The count of sets whose memory a faulty driver has lost, of pools that are not destroyed yet: see
     /// [`DescriptorQuirk::RESET_LEAKS`](crate::DescriptorQuirk::RESET_LEAKS). Always 0 without that quirk.
     pub fn leaked_descriptor_sets(&self) -> u64 {
-        self.hub().descriptors.leaked.load(Ordering::Relaxed)
+        self.gpu_state().descriptors.leaked.load(Ordering::Relaxed)
     }
 }

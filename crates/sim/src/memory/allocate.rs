@@ -80,7 +80,7 @@ unsafe extern "system" fn allocate(
                 return Ok(result);
             }
         };
-        let memory = device.hub.handle::<vk::DeviceMemory>();
+        let memory = device.gpu_state.handle::<vk::DeviceMemory>();
         state.add_memory(device, memory, asked, heap, host, shared, facts.replayed_address);
         if let Some(fd) = taken {
             // SAFETY: the import succeeded: the descriptor is the driver's.
@@ -91,11 +91,11 @@ unsafe extern "system" fn allocate(
         Ok(vk::Result::SUCCESS)
     });
     // The log is written here, so that it has the calls that an ordered fault answers too.
-    if let Some(device) = registry::device(device).filter(|device| device.hub.log.is_on()) {
+    if let Some(device) = registry::device(device).filter(|device| device.gpu_state.log.is_on()) {
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         if let Some(info) = unsafe { chain::input(p_info) } {
             // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
-            device.hub.log.push(unsafe { asked(info) }, result);
+            device.gpu_state.log.push(unsafe { asked(info) }, result);
         }
     }
     result
@@ -168,9 +168,9 @@ fn check(
     let limits = &profile.limits;
     let is_too_large =
         size > limits.max_memory_allocation_size && !limits.grants_above_max_memory_allocation_size;
-    let refused = device.hub.faults.refuses(size) || is_too_large;
+    let refused = device.gpu_state.faults.refuses(size) || is_too_large;
     // The last check: from here on the bytes are taken.
-    if refused || !device.hub.take(heap, size) {
+    if refused || !device.gpu_state.take(heap, size) {
         return Err((vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, None));
     }
     Ok(heap)
@@ -273,7 +273,8 @@ impl DeviceState {
         let end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
         self.address_end = self.address_end.max(end);
         let memory = MemoryObject {
-            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.host_limit))),
+            store: shared
+                .unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.gpu_state.host_limit))),
             info,
             heap,
             properties,
@@ -298,7 +299,7 @@ unsafe extern "system" fn free(
         let remove = |state: &mut DeviceState, name: &Label| {
             let found = state.memories.remove(&memory)?;
             state.addresses.remove(&found.address);
-            device.hub.give_back(found.heap, found.info.size);
+            device.gpu_state.give_back(found.heap, found.info.size);
             if let Some(user) = state.submitted_user(&found) {
                 let text = format!("{name} is freed, and a submission still uses {user}");
                 device.report("VUID-vkFreeMemory-memory-00677", text);

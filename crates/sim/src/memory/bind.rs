@@ -183,7 +183,7 @@ fn bind_all<I>(
     }
     infos.iter().fold(vk::Result::SUCCESS, |before, info| {
         let result = bind(&mut device.state.lock(), info);
-        match report_broken(&device.hub, result) {
+        match report_broken(&device.gpu_state, result) {
             vk::Result::SUCCESS => before,
             failed => failed,
         }
@@ -345,7 +345,7 @@ pub(crate) fn place(
         let (from, to) = (start.max(offset), neighbour.end.min(binding.end));
         if from < to {
             overlaps = true;
-            if !(neighbour.alias && binding.alias || device.hub.may_alias(memory, from, to)) {
+            if !(neighbour.alias && binding.alias || device.gpu_state.may_alias(memory, from, to)) {
                 let text = format!(
                     "{name} at {offset}..{} overlaps {} at {start}..{} of {}",
                     binding.end,
@@ -394,7 +394,7 @@ impl MemoryObject {
     }
 }
 
-impl crate::objects::state::Hub {
+impl crate::objects::state::GpuState {
     /// Returns whether resources may overlap in this range.
     fn may_alias(&self, memory: vk::DeviceMemory, from: u64, to: u64) -> bool {
         self.aliasing.load(Ordering::Relaxed)

@@ -163,7 +163,7 @@ unsafe extern "system" fn sparse(
 ) {
     on_device(device, "vkGetImageSparseMemoryRequirements", |device| {
         let found = of_image(device, image, "VUID-vkGetImageSparseMemoryRequirements-image-parameter");
-        report_broken(&device.hub, found.map(drop));
+        report_broken(&device.gpu_state, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });
@@ -179,7 +179,7 @@ unsafe extern "system" fn sparse2(
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pInfo-parameter.
         let image = unsafe { chain::input(p_info) }.map_or(vk::Image::null(), |info| info.image);
         let found = of_image(device, image, "VUID-VkImageSparseMemoryRequirementsInfo2-image-parameter");
-        report_broken(&device.hub, found.map(drop));
+        report_broken(&device.gpu_state, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });

@@ -160,7 +160,7 @@ unsafe extern "system" fn create_buffer_view(
         refuse_if!(info.range != vk::WHOLE_SIZE && info.range > size - info.offset
             => "VUID-VkBufferViewCreateInfo-offset-00931",
             "offset is {} and range {}, and {name} has {size} bytes", info.offset, info.range);
-        let handle = device.hub.handle::<vk::BufferView>();
+        let handle = device.gpu_state.handle::<vk::BufferView>();
         state
             .buffer_views
             .insert(handle, BufferView { buffer: info.buffer, start: info.offset, size: info.range });
@@ -198,7 +198,7 @@ unsafe extern "system" fn create_image_view(
         refuse_if!(image.bound.is_none() => "VUID-VkImageViewCreateInfo-image-01020",
             "{name} is not bound to memory");
         check_view(&name, &image.description, info)?;
-        let handle = device.hub.handle::<vk::ImageView>();
+        let handle = device.gpu_state.handle::<vk::ImageView>();
         let view = ImageView { image: info.image, range: info.subresource_range, format: info.format };
         state.image_views.insert(handle, view);
         // SAFETY: VUID-vkCreateImageView-pView-parameter.
@@ -311,7 +311,7 @@ unsafe extern "system" fn subresource_layout(
         let Some(&subresource) = (unsafe { chain::input(p_subresource) }) else {
             return;
         };
-        let layout = report_broken(&device.hub, layout_of(device, image, subresource).map(Some));
+        let layout = report_broken(&device.gpu_state, layout_of(device, image, subresource).map(Some));
         // SAFETY: VUID-vkGetImageSubresourceLayout-pLayout-parameter.
         unsafe { chain::output(p_layout, layout.unwrap_or_default()) };
     });

@@ -10,7 +10,7 @@ use crate::objects::state::DeviceObject;
 
 /// The device's sizes and reservations. `None` if the feature is not enabled.
 pub(crate) fn heap_limits(device: &DeviceObject) -> Option<DescriptorHeapLimits> {
-    device.hub.descriptor_heap.filter(|_| device.features.descriptor_heap)
+    device.gpu_state.descriptor_heap.filter(|_| device.features.descriptor_heap)
 }
 
 pub(crate) fn no_heaps(rule: &'static str) -> Broken {

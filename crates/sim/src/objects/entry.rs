@@ -7,7 +7,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use crate::facts::broken::Broken;
-use crate::objects::state::{DeviceObject, Hub};
+use crate::objects::state::{DeviceObject, GpuState};
 use crate::objects::{messages, registry, state};
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -123,18 +123,18 @@ impl EntryResult for u64 {
     }
 }
 
-/// Runs `body` as the entry point `call` of `hub`: counts it, waits as long as it is to be delayed, and answers with
+/// Runs `body` as the entry point `call` of `gpu_state`: counts it, waits as long as it is to be delayed, and answers with
 /// the fault that was ordered for it, if any. A panic in `body` is reported and becomes an error: it must not cross
 /// into C.
-pub(crate) fn run<R: EntryResult>(hub: &Hub, call: &'static str, body: impl FnOnce() -> R) -> R {
-    if let Some(fault) = hub.faults.enter(call) {
+pub(crate) fn run<R: EntryResult>(gpu_state: &GpuState, call: &'static str, body: impl FnOnce() -> R) -> R {
+    if let Some(fault) = gpu_state.faults.enter(call) {
         return R::failed(fault);
     }
-    messages::deferred(hub, || {
+    messages::deferred(gpu_state, || {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        hub.report_limit();
+        gpu_state.report_limit();
         done.unwrap_or_else(|_| {
-            hub.report("SUBLET-internal", "the simulated driver itself failed; this is a bug in it");
+            gpu_state.report("SUBLET-internal", "the simulated driver itself failed; this is a bug in it");
             R::failed(vk::Result::ERROR_UNKNOWN)
         })
     })
@@ -172,7 +172,7 @@ pub(crate) fn on_device<R: EntryResult>(
     body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> R,
 ) -> R {
     match registry::device(device) {
-        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
+        Some(owner) => run(&owner.gpu_state, call, || unless_lost(&owner, call, body)),
         None => unknown("VkDevice", device.as_raw()),
     }
 }
@@ -183,13 +183,13 @@ pub(crate) fn checked<R: EntryResult>(
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
-    on_device(device, call, |device| report_broken(&device.hub, body(device)))
+    on_device(device, call, |device| report_broken(&device.gpu_state, body(device)))
 }
 
 /// The return value of a call. If the call breaks a rule, this reports it, and the call does nothing else.
-pub(crate) fn report_broken<R: EntryResult>(hub: &Hub, result: Result<R, Broken>) -> R {
+pub(crate) fn report_broken<R: EntryResult>(gpu_state: &GpuState, result: Result<R, Broken>) -> R {
     result.unwrap_or_else(|(rule, text)| {
-        hub.report(rule, text);
+        gpu_state.report(rule, text);
         R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
     })
 }
@@ -201,8 +201,8 @@ pub(crate) fn on_queue<R: EntryResult>(
     body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
     match registry::queue(queue) {
-        Some(owner) => run(&owner.hub, call, || {
-            unless_lost(&owner, call, |device| report_broken(&owner.hub, body(device)))
+        Some(owner) => run(&owner.gpu_state, call, || {
+            unless_lost(&owner, call, |device| report_broken(&owner.gpu_state, body(device)))
         }),
         None => unknown("VkQueue", queue.as_raw()),
     }
@@ -215,7 +215,7 @@ pub(crate) fn on_command_buffer<R: EntryResult>(
     body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> R,
 ) -> R {
     match registry::command_buffer(command_buffer) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.gpu_state, call, || body(&owner)),
         None => unknown("VkCommandBuffer", command_buffer.as_raw()),
     }
 }
@@ -226,7 +226,7 @@ pub(crate) fn on_command_buffer_checked<R: EntryResult>(
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<DeviceObject>) -> Result<R, Broken>,
 ) -> R {
-    on_command_buffer(command_buffer, call, |device| report_broken(&device.hub, body(device)))
+    on_command_buffer(command_buffer, call, |device| report_broken(&device.gpu_state, body(device)))
 }
 
 /// Runs `body` as the entry point `call` on `instance`, see [`run`].
@@ -236,7 +236,7 @@ pub(crate) fn on_instance<R: EntryResult>(
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
 ) -> R {
     match registry::instance(instance) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.gpu_state, call, || body(&owner)),
         None => unknown("VkInstance", instance.as_raw()),
     }
 }
@@ -248,7 +248,7 @@ pub(crate) fn on_physical_device<R: EntryResult>(
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
 ) -> R {
     match registry::physical_device(physical_device) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.gpu_state, call, || body(&owner)),
         None => unknown("VkPhysicalDevice", physical_device.as_raw()),
     }
 }
@@ -259,7 +259,7 @@ pub(crate) fn on_physical_device_checked<R: EntryResult>(
     call: &'static str,
     body: impl FnOnce(&std::sync::Arc<state::Instance>) -> Result<R, Broken>,
 ) -> R {
-    on_physical_device(physical_device, call, |instance| report_broken(&instance.hub, body(instance)))
+    on_physical_device(physical_device, call, |instance| report_broken(&instance.gpu_state, body(instance)))
 }
 
 /// Answers for a dispatchable handle that no live object has. There is no GPU whose messages could take the report.

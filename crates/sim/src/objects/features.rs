@@ -10,12 +10,12 @@ use crate::facts::ffi;
 use crate::facts::profiles::FeaturesProfile;
 use crate::objects::descriptors;
 use crate::objects::descriptors::features::EnabledDescriptorFeatures;
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 impl EnabledFeatures {
     /// The features of a GPU. An extension that the test removed is gone with its feature, also where the feature is
     /// core.
-    pub(crate) fn supported(hub: &Hub) -> Self {
+    pub(crate) fn supported(gpu_state: &GpuState) -> Self {
         let FeaturesProfile {
             memory_priority,
             pageable_device_local_memory,
@@ -28,26 +28,28 @@ impl EnabledFeatures {
             descriptor_buffer,
             sparse_binding,
             ..
-        } = hub.profile.features;
-        let descriptor_buffer = descriptor_buffer && hub.offers("VK_EXT_descriptor_buffer");
+        } = gpu_state.profile.features;
+        let descriptor_buffer = descriptor_buffer && gpu_state.offers("VK_EXT_descriptor_buffer");
         Self {
-            buffer_device_address: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
+            buffer_device_address: buffer_device_address && gpu_state.offers("VK_KHR_buffer_device_address"),
             // Drivers that have addresses can replay them.
-            capture_replay: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
-            memory_priority: memory_priority && hub.offers("VK_EXT_memory_priority"),
+            capture_replay: buffer_device_address && gpu_state.offers("VK_KHR_buffer_device_address"),
+            memory_priority: memory_priority && gpu_state.offers("VK_EXT_memory_priority"),
             pageable_device_local_memory: pageable_device_local_memory
-                && hub.offers("VK_EXT_pageable_device_local_memory"),
-            device_coherent_memory: device_coherent_memory && hub.offers("VK_AMD_device_coherent_memory"),
-            timeline_semaphore: timeline_semaphore && hub.offers("VK_KHR_timeline_semaphore"),
-            synchronization2: synchronization2 && hub.offers("VK_KHR_synchronization2"),
-            dynamic_rendering: hub.offers("VK_KHR_dynamic_rendering"),
-            maintenance4: maintenance4 && hub.offers("VK_KHR_maintenance4"),
+                && gpu_state.offers("VK_EXT_pageable_device_local_memory"),
+            device_coherent_memory: device_coherent_memory
+                && gpu_state.offers("VK_AMD_device_coherent_memory"),
+            timeline_semaphore: timeline_semaphore && gpu_state.offers("VK_KHR_timeline_semaphore"),
+            synchronization2: synchronization2 && gpu_state.offers("VK_KHR_synchronization2"),
+            dynamic_rendering: gpu_state.offers("VK_KHR_dynamic_rendering"),
+            maintenance4: maintenance4 && gpu_state.offers("VK_KHR_maintenance4"),
             protected_memory,
             sparse_binding,
             descriptor_buffer,
             descriptor_buffer_push: descriptor_buffer,
-            descriptor_heap: hub.descriptor_heap.is_some() && hub.offers("VK_EXT_descriptor_heap"),
-            descriptors: EnabledDescriptorFeatures::supported(hub),
+            descriptor_heap: gpu_state.descriptor_heap.is_some()
+                && gpu_state.offers("VK_EXT_descriptor_heap"),
+            descriptors: EnabledDescriptorFeatures::supported(gpu_state),
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) unsafe fn create<H: Handle + Copy>(
         Ok(host) => host,
         Err(error) => return error,
     };
-    let handle = device.hub.handle();
+    let handle = device.gpu_state.handle();
     insert(&mut device.state.lock(), handle, host);
     // SAFETY: 3 of `create`.
     unsafe { chain::output(p_handle, handle) };
@@ -145,7 +145,7 @@ pub(crate) fn forget<H: Handle + Copy, T>(
     let mut state = device.state.lock();
     let name = state.label(handle);
     let Some(removed) = remove(&mut state, &name) else {
-        device.report(unknown, format!("{name} {}", device.hub.fate(handle)));
+        device.report(unknown, format!("{name} {}", device.gpu_state.fate(handle)));
         return None;
     };
     state.names.remove(&handle.as_raw());

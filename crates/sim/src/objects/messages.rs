@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ash::vk;
 use parking_lot::Mutex;
 
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 /// A report of wrong use.
 ///
@@ -50,24 +50,24 @@ thread_local! {
 
 /// Runs `body`, and sends its reports to the program when `body` has released its locks: a messenger may use the
 /// [`Gpu`](crate::Gpu).
-pub(crate) fn deferred<R>(hub: &Hub, body: impl FnOnce() -> R) -> R {
+pub(crate) fn deferred<R>(gpu_state: &GpuState, body: impl FnOnce() -> R) -> R {
     // At the end of a thread, without its own data, reports are sent at once.
     let outer = UNSENT.try_with(|unsent| unsent.replace(Some(Vec::new()))).ok().flatten();
     let result = body();
     let own = UNSENT.try_with(|unsent| unsent.replace(outer)).ok().flatten();
-    own.into_iter().flatten().for_each(|message| message.send(hub));
+    own.into_iter().flatten().for_each(|message| message.send(gpu_state));
     result
 }
 
 impl Message {
-    fn send(&self, hub: &Hub) {
+    fn send(&self, gpu_state: &GpuState) {
         let Self { vuid, text } = self;
-        send(hub, vuid, text);
+        send(gpu_state, vuid, text);
         tracing::error!(name: "invalid_usage", target: "sublet::sim", vuid, "{text}");
     }
 }
 
-impl Hub {
+impl GpuState {
     /// Reports wrong use. Never fails, and takes no lock that a caller may hold: [`deferred`] sends the report to the
     /// program later.
     pub(crate) fn report(&self, vuid: &'static str, text: impl Into<String>) {
@@ -131,8 +131,8 @@ impl std::fmt::Debug for Messenger {
 }
 
 /// Calls every messenger that takes this report.
-pub(crate) fn send(hub: &Hub, vuid: &str, text: &str) {
-    let messengers = hub.messengers.lock().clone();
+pub(crate) fn send(gpu_state: &GpuState, vuid: &str, text: &str) {
+    let messengers = gpu_state.messengers.lock().clone();
     if messengers.is_empty() {
         return;
     }

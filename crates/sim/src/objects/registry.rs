@@ -96,7 +96,7 @@ pub(crate) fn add_device(device: &Arc<DeviceObject>) {
 
 pub(crate) fn remove_device(device: &DeviceObject) {
     let mut registry = REGISTRY.write();
-    if device.hub.null {
+    if device.gpu_state.null {
         // Its handle is not one of our headers.
         registry.owners.remove(&device.handle.as_raw());
     } else {

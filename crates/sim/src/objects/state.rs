@@ -1,6 +1,6 @@
 //! The objects behind the handles, and how a C function finds them.
 //!
-//! - A [`Hub`] is one simulated GPU: its profile, its messages, its faults and counts.
+//! - A [`GpuState`] is one simulated GPU: its profile, its messages, its faults and counts.
 //! - An [`Instance`] and a [`DeviceObject`] are what the program made of it. `entry::on_device` and its siblings find
 //!   them.
 //! - A [`DeviceState`] is everything on a device that is not a dispatchable handle, behind the device's one lock.
@@ -42,7 +42,7 @@ pub(crate) const ALL_WORK: vk::QueueFlags = vk::QueueFlags::from_raw(
 
 /// One simulated GPU, whatever instances and devices are made of it.
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub(crate) struct GpuState {
     /// A part of every handle, so that handles of two GPUs always differ.
     pub(crate) id: u64,
     pub(crate) profile: &'static Profile,
@@ -83,7 +83,7 @@ pub(crate) struct Hub {
     handles: AtomicU64,
 }
 
-impl Hub {
+impl GpuState {
     pub(crate) fn new(
         profile: &'static Profile,
         instance_minor: u32,
@@ -184,7 +184,7 @@ impl Hub {
 pub(crate) struct Instance {
     pub(crate) handle: vk::Instance,
     pub(crate) physical_device: vk::PhysicalDevice,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) gpu_state: Arc<GpuState>,
     /// The minor version that the program may use: the one that it asked for, or the driver's if that is older.
     pub(crate) minor: u32,
     /// The instance extensions that are enabled.
@@ -202,7 +202,7 @@ pub(crate) struct DeviceObject {
     pub(crate) queues: Vec<vk::Queue>,
     /// The family of each queue.
     pub(crate) families: Vec<u32>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) gpu_state: Arc<GpuState>,
     pub(crate) instance: Arc<Instance>,
     /// The minor version that the program may use on this device.
     pub(crate) minor: u32,
@@ -226,12 +226,12 @@ impl DeviceObject {
         features: EnabledFeatures,
     ) -> Self {
         let queue = QueueState::new(queues.len());
-        let hazards = instance.hub.hazards.then(|| Box::new(Judge::new(families.clone())));
+        let hazards = instance.gpu_state.hazards.then(|| Box::new(Judge::new(families.clone())));
         Self {
             handle,
             queues,
             families,
-            hub: Arc::clone(&instance.hub),
+            gpu_state: Arc::clone(&instance.gpu_state),
             instance: Arc::clone(instance),
             minor,
             extensions,
@@ -263,7 +263,7 @@ impl DeviceObject {
     }
 
     pub(crate) fn profile(&self) -> &'static Profile {
-        self.hub.profile
+        self.gpu_state.profile
     }
 
     /// Returns whether a device extension is enabled.
@@ -276,9 +276,9 @@ impl DeviceObject {
         self.minor >= 3 || self.has("VK_KHR_maintenance4")
     }
 
-    /// Reports wrong use, see [`Hub::report`]. May be called with `state` locked.
+    /// Reports wrong use, see [`GpuState::report`]. May be called with `state` locked.
     pub(crate) fn report(&self, vuid: &'static str, text: impl Into<String>) {
-        self.hub.report(vuid, text);
+        self.gpu_state.report(vuid, text);
     }
 
     /// Reports wrong use by a call that then does nothing, and returns the call's result.
@@ -383,7 +383,7 @@ impl DeviceState {
 
     /// The text of a report about a handle that has no object.
     pub(crate) fn missing<H: vk::Handle + Copy>(&self, device: &DeviceObject, handle: H) -> String {
-        format!("{} {}", self.label(handle), device.hub.fate(handle))
+        format!("{} {}", self.label(handle), device.gpu_state.fate(handle))
     }
 
     /// The object of a handle, if one was found; else `rule` as broken.

@@ -535,13 +535,13 @@ fn reports_go_to_the_programs_own_messenger() {
 #[test]
 fn a_panic_of_the_driver_is_a_report_and_an_error() {
     use crate::objects::entry;
-    use crate::objects::state::Hub;
-    let hub = Hub::new(profile("lavapipe"), 3, 3, Vec::new());
+    use crate::objects::state::GpuState;
+    let gpu_state = GpuState::new(profile("lavapipe"), 3, 3, Vec::new());
     let call = "vkAllocateMemory";
-    let result: vk::Result = entry::run(&hub, call, || panic!("on purpose"));
+    let result: vk::Result = entry::run(&gpu_state, call, || panic!("on purpose"));
     assert_eq!(result, vk::Result::ERROR_UNKNOWN);
-    assert_eq!(hub.messages.take()[0].vuid, "SUBLET-internal");
-    assert_eq!(hub.faults.count(call), 1);
+    assert_eq!(gpu_state.messages.take()[0].vuid, "SUBLET-internal");
+    assert_eq!(gpu_state.faults.count(call), 1);
 }
 
 #[test]

@@ -17,12 +17,12 @@ const PROMPTLY: Duration = Duration::from_secs(60);
 
 /// Data that only the lock protects: a plain count, and a flag that detects two threads inside.
 #[derive(Default)]
-struct Books {
+struct GuardedCounters {
     count: u64,
     occupied: AtomicBool,
 }
 
-impl Books {
+impl GuardedCounters {
     fn enter(&mut self) {
         assert!(!self.occupied.swap(true, Ordering::Relaxed), "two threads are inside at once");
         self.count += 1;
@@ -49,24 +49,24 @@ fn on_all_threads(run: impl Fn(u64) + Sync) {
     assert!(started.elapsed() < PROMPTLY, "{:?}", started.elapsed());
 }
 
-type Lock = CoreMutex<Books>;
+type Lock = CoreMutex<GuardedCounters>;
 
 #[test]
 fn counts_are_exact_with_more_threads_than_processors() {
-    let lock = Lock::new(Books::default());
+    let lock = Lock::new(GuardedCounters::default());
     on_all_threads(|_| (0..ROUNDS).for_each(|_| lock.lock().enter()));
     assert_eq!(lock.lock().count, THREADS * ROUNDS);
 }
 
 #[test]
 fn tries_and_waits_mix() {
-    let lock = Lock::new(Books::default());
+    let lock = Lock::new(GuardedCounters::default());
     let entered = AtomicU64::new(0);
     on_all_threads(|thread| {
         for round in 0..ROUNDS {
             let guard = if (thread + round) % 2 == 0 { Some(lock.lock()) } else { lock.try_lock() };
-            if let Some(mut books) = guard {
-                books.enter();
+            if let Some(mut counters) = guard {
+                counters.enter();
                 entered.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -79,14 +79,14 @@ fn tries_and_waits_mix() {
 /// Waiting threads must not starve a holder that sleeps longer than they spin, and all of them must get the lock.
 #[test]
 fn a_holder_that_sleeps_stops_nobody_for_good() {
-    let lock = Lock::new(Books::default());
+    let lock = Lock::new(GuardedCounters::default());
     let holding = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut books = lock.lock();
+            let mut counters = lock.lock();
             holding.wait();
             thread::sleep(Duration::from_millis(20));
-            books.enter();
+            counters.enter();
         });
         holding.wait();
         let started = Instant::now();
@@ -99,7 +99,7 @@ fn a_holder_that_sleeps_stops_nobody_for_good() {
 
 #[test]
 fn a_lock_is_free_after_a_panic_under_it() {
-    let lock = Lock::new(Books::default());
+    let lock = Lock::new(GuardedCounters::default());
     thread::scope(|scope| {
         let panicked = scope.spawn(|| {
             let _guard = lock.lock();
@@ -112,7 +112,7 @@ fn a_lock_is_free_after_a_panic_under_it() {
 
 #[test]
 fn a_held_lock_refuses() {
-    let shared = Lock::new(Books::default());
+    let shared = Lock::new(GuardedCounters::default());
     let guard = shared.lock();
     assert!(shared.try_lock().is_none());
     drop(guard);

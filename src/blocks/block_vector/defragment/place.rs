@@ -3,7 +3,7 @@
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapped_pointer::MappedPointer;
 use super::super::annotations::annotate;
-use super::super::state::Aftermath;
+use super::super::state::FollowUp;
 use super::super::{AllocationKey, Annotation, FOREIGN, Grant, MemoryBlockVector};
 use super::{Emptied, Planned, VectorCompaction};
 use crate::error::{ForeignHandle, MapError};
@@ -187,8 +187,8 @@ impl MemoryBlockVector {
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(users + u64::from(persistent));
-            let aftermath = active.after_free(context, live.key, region, is_empty);
-            return Ok(aftermath.and_then(Aftermath::block).into_iter().collect());
+            let follow_up = active.after_free(context, live.key, region, is_empty);
+            return Ok(follow_up.and_then(FollowUp::block).into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
         // The count changes before the range is free. Afterwards the block may have been destroyed and replaced by
@@ -203,7 +203,7 @@ impl MemoryBlockVector {
             Ok(())
         };
         count(0, users)?;
-        if let Err(error) = shard.free_at_home(live) {
+        if let Err(error) = shard.free_in_own_shard(live) {
             count(users, 0)?;
             return Err(error);
         }

@@ -1,7 +1,7 @@
 //! Model checks of shards: the ring of keys, the table of shards, a shard, and a whole vector. See `base::sync::model`.
 
-mod door;
 mod ring;
+mod shard;
 mod table;
 mod vector;
 

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::super::shard::Books;
+use super::super::shard::ShardCounters;
 use super::super::state::Active;
 use super::*;
 use sublet_engines::Request;
@@ -21,7 +21,7 @@ fn fixture() -> (Fixture, Vec<Held>) {
 }
 
 /// The message of `validate` after `damage`. The vector must not be used afterwards.
-fn told(damage: impl FnOnce(&Fixture, &[Held])) -> String {
+fn message(damage: impl FnOnce(&Fixture, &[Held])) -> String {
     let (fixture, held) = fixture();
     damage(&fixture, &held);
     let caught = catch_unwind(AssertUnwindSafe(|| fixture.vector.validate()));
@@ -34,22 +34,22 @@ fn told(damage: impl FnOnce(&Fixture, &[Held])) -> String {
 
 #[track_caller]
 fn finds(number: &str, damage: impl FnOnce(&Fixture, &[Held])) {
-    let told = told(damage);
-    assert!(told.contains(&format!("{number}: ")), "{number} was to be told, not: {told}");
+    let message = message(damage);
+    assert!(message.contains(&format!("{number}: ")), "{number} was expected, not: {message}");
 }
 
 #[test]
 fn damage_to_a_shard_is_found() {
-    fn change(fixture: &Fixture, damage: impl FnOnce(Books<'_>)) {
-        damage(fixture.vector.shards.get(shard_of(1)).unwrap().lock().books());
+    fn change(fixture: &Fixture, damage: impl FnOnce(ShardCounters<'_>)) {
+        damage(fixture.vector.shards.get(shard_of(1)).unwrap().lock().counters());
     }
-    finds("S1", |fixture, _| change(fixture, |books| *books.bytes += 1));
-    finds("S3", |fixture, _| change(fixture, |books| *books.generation += 1));
-    finds("S4", |fixture, _| change(fixture, |books| *books.empty = 0));
+    finds("S1", |fixture, _| change(fixture, |counters| *counters.bytes += 1));
+    finds("S3", |fixture, _| change(fixture, |counters| *counters.generation += 1));
+    finds("S4", |fixture, _| change(fixture, |counters| *counters.empty = 0));
     finds("S5", |fixture, held| {
         let key = held[0].grant.key;
-        change(fixture, |books| {
-            drop(books.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
+        change(fixture, |counters| {
+            drop(counters.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
 }

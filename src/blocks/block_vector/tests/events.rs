@@ -10,7 +10,7 @@ use super::*;
 
 thread_local! {
     static WATCHED: RefCell<Option<Rc<Fixture>>> = const { RefCell::new(None) };
-    static TOLD: Cell<u32> = const { Cell::new(0) };
+    static EVENTS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A subscriber's output. Each line checks that all locks are free.
@@ -22,13 +22,13 @@ impl io::Write for Watching {
         WATCHED.with_borrow(|fixture| {
             let Some(fixture) = fixture else { return };
             let vector = &fixture.vector;
-            assert!(vector.core.try_lock().is_some(), "told with the core taken");
-            assert!(vector.dedicated.try_lock().is_some(), "told with the list of dedicated memory taken");
-            assert!(vector.growth.try_lock().is_some(), "told with the growth taken");
-            assert!(vector.mappings.try_lock().is_some(), "told with the mappings taken");
+            assert!(vector.core.try_lock().is_some(), "an event while the core is locked");
+            assert!(vector.dedicated.try_lock().is_some(), "an event while the dedicated list is locked");
+            assert!(vector.growth.try_lock().is_some(), "an event while the growth is locked");
+            assert!(vector.mappings.try_lock().is_some(), "an event while the mappings are locked");
             let mut shards = vector.shards.iter();
-            assert!(shards.all(|(_, shard)| shard.try_lock().is_some()), "told with a shard taken");
-            TOLD.set(TOLD.get() + 1);
+            assert!(shards.all(|(_, shard)| shard.try_lock().is_some()), "an event while a shard is locked");
+            EVENTS.set(EVENTS.get() + 1);
         });
         Ok(line.len())
     }
@@ -38,8 +38,8 @@ impl io::Write for Watching {
     }
 }
 
-fn told() -> u32 {
-    TOLD.take()
+fn event_count() -> u32 {
+    EVENTS.take()
 }
 
 #[test]
@@ -70,26 +70,26 @@ fn events_come_without_locks() {
         fixture.attach(1);
         let held: Vec<_> = (0..200).map(|_| fixture.get(256 * KIB, 1)).collect();
         assert!(held.iter().any(|it| it.grant.shard != 0));
-        assert_eq!(u64::from(told()), fixture.vector.totals().block_count, "blocks taken");
+        assert_eq!(u64::from(event_count()), fixture.vector.totals().block_count, "blocks taken");
         fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         fixture.thread(0);
         assert!(fixture.allocate(&request(32 * MIB, 1)).is_err());
-        assert_eq!(told(), 1, "a block refused");
+        assert_eq!(event_count(), 1, "a block refused");
         fixture.gpu.faults().clear();
         fixture.free_all(held);
-        assert_ne!(told(), 0, "blocks that leases had held");
+        assert_ne!(event_count(), 0, "blocks that leases had held");
         fixture.attach(2);
         let kept = fixture.get(64, 1);
         fixture.free(fixture.get(64, 1));
         fixture.free(kept);
         fixture.free(fixture.get(64, 1));
-        told();
+        event_count();
         fixture.trim();
         assert_eq!(fixture.vector.totals().block_count, 0);
         let _left = fixture.get(64, 1);
-        told();
+        event_count();
         fixture.vector.deactivate(&fixture.context, &mut |_| ());
-        assert_eq!(told(), 1, "the last block");
+        assert_eq!(event_count(), 1, "the last block");
         WATCHED.set(None);
         assert!(fixture.gpu.live().is_empty());
     });

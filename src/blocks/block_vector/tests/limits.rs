@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::*;
-use crate::engine::{ASKED, ASKED_WARM};
+use crate::engine::{ENGINE_CALLS, FAST_CALLS};
 use crate::error::MemoryError;
 
 /// A full pool uses the free space of another thread's shard. Only then is it full, and the error counts all space.
@@ -187,7 +187,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
     let fixture = Fixture::new(VectorConfig { max_blocks: 2, ..config() });
     let ask = |size| {
         let request = request(size, 1);
-        ASKED.set(0);
+        ENGINE_CALLS.set(0);
         // As in the allocator: the fast path, then the slow one.
         let at_once = fixture
             .vector
@@ -197,7 +197,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
             Some(grant) => Ok(grant),
             None => fixture.vector.allocate(&fixture.context, &request, true),
         };
-        (ASKED.get(), grant.ok().map(|grant| Held { grant, request }))
+        (ENGINE_CALLS.get(), grant.ok().map(|grant| Held { grant, request }))
     };
     let mut held = Vec::new();
     for expected in [2, 1, 1, 1] {
@@ -227,9 +227,9 @@ fn a_refusal_is_remembered_at_once() {
     fixture.free(held.remove(1));
     let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };
     let looks = || {
-        ASKED_WARM.set((0, 0));
+        FAST_CALLS.set((0, 0));
         assert!(fixture.vector.grant(wanted).is_none());
-        ASKED_WARM.get()
+        FAST_CALLS.get()
     };
     assert_eq!([looks(), looks()], [(1, 1), (1, 0)]);
     let refused = fixture.vector.place_or_refuse(&fixture.context, &wanted, true).unwrap().unwrap_err();

@@ -3,7 +3,6 @@
 
 mod damage;
 mod defragment;
-mod doors;
 mod empties;
 mod events;
 mod limits;
@@ -11,6 +10,7 @@ mod mapping;
 mod model;
 mod placement;
 mod pools;
+mod rings;
 mod stress;
 
 use super::*;

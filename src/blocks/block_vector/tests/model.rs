@@ -220,7 +220,7 @@ impl Shadow {
             Visited::Chunk { chunk, annotation, .. } => {
                 (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name_in(annotation))
             }
-            _ => panic!("{visited:?} was told as a leak"),
+            _ => panic!("{visited:?} was reported as a leak"),
         };
         fixture.vector.deactivate(&fixture.context, &mut |leak| leaks.push(offset_and_name(leak)));
         let expected = live.iter().map(|it| {

@@ -21,15 +21,15 @@ fn leaks_in_shards_are_told() {
         fixture.vector.set_name(freed.live(), Some("freed")).unwrap();
         fixture.free(freed);
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     fixture.vector.deactivate(&fixture.context, &mut |visited| match visited {
         Visited::Chunk { chunk, annotation, .. } => {
-            told.push((chunk.offset, chunk.size, name_in(annotation), chunk.used.unwrap().1));
+            reported.push((chunk.offset, chunk.size, name_in(annotation), chunk.used.unwrap().1));
         }
         _ => panic!("{visited:?}"),
     });
     expected.sort_unstable_by_key(|leak| leak.0);
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert!(fixture.gpu.live().is_empty());
     fixture.gpu.assert_silent();
 }

@@ -13,7 +13,7 @@ fn engine() -> Tlsf {
 }
 
 #[test]
-fn small_engines_leave_out_nothing() {
+fn small_engines_have_no_slack() {
     let capacity = (1 << 17) - 1;
     for strategy in STRATEGIES {
         let mut tlsf = Tlsf::new(capacity);
@@ -31,7 +31,7 @@ fn small_engines_leave_out_nothing() {
 }
 
 #[test]
-fn exact_strategies_leave_out_nothing() {
+fn exact_strategies_leave_no_slack() {
     for strategy in [Strategy::MinMemory, Strategy::MinOffset] {
         let mut tlsf = engine();
         let mut end = 0;
@@ -48,7 +48,7 @@ fn exact_strategies_leave_out_nothing() {
 }
 
 #[test]
-fn exact_strategies_leave_out_no_sliver_before_a_chunk() {
+fn exact_strategies_leave_no_slack_before_a_chunk() {
     for strategy in [Strategy::MinMemory, Strategy::MinOffset] {
         let mut tlsf = engine();
         let offsets = [(156, 1), (2048, 256), (100, 1)]
@@ -82,9 +82,9 @@ fn what_one_leaves_fits_the_next_of_its_class() {
 }
 
 #[test]
-fn a_rest_is_left_out_up_to_a_thirty_second() {
+fn a_rest_is_slack_up_to_a_thirty_second() {
     // A used chunk of 8192 to 16,383 units leaves at most twice 127 units of slack behind it.
-    for (rest, is_left_out) in [(254, true), (255, false)] {
+    for (rest, is_slack) in [(254, true), (255, false)] {
         let mut tlsf = engine();
         let (hole, _) = tlsf.allocate(&request(8192 + rest, 1, Strategy::MinMemory)).unwrap();
         tlsf.allocate(&request(1, 1, Strategy::MinMemory)).unwrap();
@@ -92,28 +92,28 @@ fn a_rest_is_left_out_up_to_a_thirty_second() {
         let (_, span) = tlsf.allocate(&asked(8192, 1)).unwrap();
         assert_eq!(span, Span { region: RegionId(0), offset: 0, size: 8192 });
         let (_, next) = tlsf.allocate(&request(100, 1, Strategy::MinMemory)).unwrap();
-        assert_eq!(next.offset != 8192, is_left_out, "{rest}");
+        assert_eq!(next.offset != 8192, is_slack, "{rest}");
         tlsf.validate();
     }
 }
 
 #[test]
-fn a_sliver_before_a_small_chunk_is_left_out() {
-    for (before, size, is_left_out) in [(1, 2048, true), (1, 1024, false), (0, 2048, false)] {
+fn a_small_rest_before_a_small_chunk_is_slack() {
+    for (before, size, is_slack) in [(1, 2048, true), (1, 1024, false), (0, 2048, false)] {
         let mut tlsf = engine();
         tlsf.allocate(&asked(768 + before, 1)).unwrap();
         let used = tlsf.usage().used;
         let (_, span) = tlsf.allocate(&asked(size, 256)).unwrap();
         assert_eq!((span.offset, tlsf.usage().used), (if before == 0 { 768 } else { 1024 }, used + size));
         let (_, next) = tlsf.allocate(&request(64, 1, Strategy::MinMemory)).unwrap();
-        assert_eq!(next.offset > span.offset, is_left_out || before == 0, "{before} {size}");
+        assert_eq!(next.offset > span.offset, is_slack || before == 0, "{before} {size}");
         tlsf.validate();
     }
 }
 
 /// Slack becomes free with the chunks beside it, in any order of frees. In the end none is left.
 #[test]
-fn what_was_left_out_comes_back() {
+fn slack_returns() {
     let mut random = Random(17);
     for strategy in [Strategy::Balanced, Strategy::MinTime] {
         let mut tlsf = engine();
@@ -146,10 +146,10 @@ fn what_was_left_out_comes_back() {
     }
 }
 
-/// After [`Tlsf::leave_nothing_out`], the engine is like an exact one: all free units are in chunks, and no two free
+/// After [`Tlsf::free_slack`], the engine is like an exact one: all free units are in chunks, and no two free
 /// chunks are neighbours.
 #[test]
-fn nothing_is_left_out_once_nothing_is_to_be() {
+fn freed_slack_stays_free() {
     let mut random = Random(18);
     for (made, indexed) in
         [(Tlsf::new(BLOCK), false), (Tlsf::new(BLOCK), true), (Tlsf::with_slabs(BLOCK), false)]
@@ -173,12 +173,12 @@ fn nothing_is_left_out_once_nothing_is_to_be() {
         // Leaves slack at the very end of the second region.
         while tlsf.allocate(&asked(BLOCK / 64 - 77, 1)).is_ok() {}
         let before: Vec<_> = regions(&tlsf).iter().map(|&region| walked(&tlsf, region)).collect();
-        assert!(tlsf.leave_nothing_out());
+        assert!(tlsf.free_slack());
         tlsf.validate();
-        assert!(tlsf.chunks.left_out().is_empty());
+        assert!(tlsf.chunks.slack_chunks().is_empty());
         let after: Vec<_> = regions(&tlsf).iter().map(|&region| walked(&tlsf, region)).collect();
         assert_eq!(before, after, "what is shown is the same");
-        assert!(!tlsf.leave_nothing_out(), "once");
+        assert!(!tlsf.free_slack(), "once");
         for key in live {
             tlsf.free(key).unwrap();
             tlsf.validate();
@@ -186,26 +186,26 @@ fn nothing_is_left_out_once_nothing_is_to_be() {
         for _ in 0..1000 {
             tlsf.allocate(&asked(random.size(6, 18), random.usual_alignment())).unwrap();
         }
-        assert!(tlsf.chunks.left_out().is_empty());
+        assert!(tlsf.chunks.slack_chunks().is_empty());
     }
 }
 
 /// Slack stays if there are no nodes for its chunks.
 #[test]
-fn what_is_left_out_needs_nodes() {
+fn freeing_slack_needs_nodes() {
     let mut tlsf = engine();
     let (first, _) = tlsf.allocate(&asked(130_000, 1)).unwrap();
     tlsf.allocate(&asked(130_000, 1)).unwrap();
     // Both chunks have slack behind them.
-    assert_eq!(tlsf.chunks.left_out().len(), 2);
+    assert_eq!(tlsf.chunks.slack_chunks().len(), 2);
     tlsf.chunks.set_max_slots(narrow(tlsf.chunks.slot_count()));
     while tlsf.chunks.has_slots(2) {
         tlsf.allocate(&asked(1 << 16, 1)).unwrap();
     }
-    assert!(!tlsf.leave_nothing_out());
+    assert!(!tlsf.free_slack());
     tlsf.validate();
     tlsf.free(first).unwrap();
-    assert!(tlsf.leave_nothing_out());
+    assert!(tlsf.free_slack());
     tlsf.validate();
 }
 
@@ -246,7 +246,7 @@ fn shrink(tlsf: &mut Tlsf, chunk: u32, units: u64) {
 }
 
 #[test]
-fn as_much_may_be_left_out_as_both_neighbours_may() {
+fn slack_is_the_sum_of_both_neighbours() {
     // Up to 254 units behind the first chunk, and up to 256 before the second.
     damaged(|tlsf, second| shrink(tlsf, second, 254 + 256));
 }

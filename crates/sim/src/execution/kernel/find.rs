@@ -127,7 +127,7 @@ pub(crate) fn find(
         }
         SimulatedDescriptor::Texels { kind, view } => {
             let Some(found) = state.buffer_views.get(&view) else {
-                let text = format!("{} {}", state.name(view), kernel.device.hub.fate(view));
+                let text = format!("{} {}", state.name(view), kernel.device.gpu_state.fate(view));
                 return Err(("SUBLET-descriptor-destroyed", text));
             };
             of_buffer(&state, kind, found.buffer, found.start, found.size).map(DescriptorResource::Buffer)
@@ -187,11 +187,11 @@ fn image(
 ) -> Result<(), Broken> {
     let gone = |name: String, fate: &str| Err(("SUBLET-descriptor-destroyed", format!("{name} {fate}")));
     if !sampler.is_null() && !state.descriptors.samplers.contains_key(&sampler) {
-        return gone(state.name(sampler), device.hub.fate(sampler));
+        return gone(state.name(sampler), device.gpu_state.fate(sampler));
     }
     if !view.is_null() {
         let Some(found) = state.image_views.get(&view) else {
-            return gone(state.name(view), device.hub.fate(view));
+            return gone(state.name(view), device.gpu_state.fate(view));
         };
         let of = found.image;
         if let Err(reason) = state.image_bytes(of) {

@@ -90,7 +90,7 @@ fn span((bytes, offset): &(StoreRange, u64), indexed: bool) -> Option<DrawSpan> 
 fn closures(device: &DeviceObject, program: &PipelineProgram) -> Option<Vec<Arc<Closure>>> {
     let known = |shader: &Shader| {
         let name = &shader.entry_point;
-        let found = device.hub.kernels.get(name);
+        let found = device.gpu_state.kernels.get(name);
         if found.is_none() {
             let text = format!("nobody has said what the entry point \"{name}\" does: see Gpu::set_kernel");
             device.report("SUBLET-no-kernel", text);

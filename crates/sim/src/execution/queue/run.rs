@@ -37,7 +37,7 @@ pub(crate) fn run(device: &DeviceObject, held: HeldSubmissions) -> usize {
 /// Runs submissions of one queue, as [`run`] does.
 pub(crate) fn run_timeline(device: &DeviceObject, timeline: usize, held: HeldSubmissions) -> usize {
     let mut ran = 0;
-    while messages::deferred(&device.hub, || run_one(device, timeline, held)) {
+    while messages::deferred(&device.gpu_state, || run_one(device, timeline, held)) {
         ran += 1;
     }
     ran

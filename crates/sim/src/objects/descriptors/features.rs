@@ -8,7 +8,7 @@ use ash::vk::DescriptorType as Type;
 
 use crate::facts::chain;
 use crate::objects::features::EnabledFeatures;
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 type DescriptorFeatureField = fn(&mut EnabledFeatures) -> &mut bool;
 
@@ -41,17 +41,17 @@ macro_rules! features {
 
         impl EnabledDescriptorFeatures {
             /// The features of a GPU.
-            pub(crate) fn supported(hub: &Hub) -> Self {
-                let profile = &hub.profile.features;
-                let indexing = profile.descriptor_indexing && hub.offers(INDEXING);
-                let inline = profile.inline_uniform_block && hub.offers(INLINE);
+            pub(crate) fn supported(gpu_state: &GpuState) -> Self {
+                let profile = &gpu_state.profile.features;
+                let indexing = profile.descriptor_indexing && gpu_state.offers(INDEXING);
+                let inline = profile.inline_uniform_block && gpu_state.offers(INLINE);
                 Self {
                     descriptor_indexing: indexing,
                     $($field: indexing,)*
                     inline_uniform_block: inline,
                     // Lavapipe has this feature without descriptor indexing.
                     descriptor_binding_inline_uniform_block_update_after_bind: inline,
-                    mutable_descriptor_type: profile.mutable_descriptor_type && hub.offers(MUTABLE),
+                    mutable_descriptor_type: profile.mutable_descriptor_type && gpu_state.offers(MUTABLE),
                 }
             }
         }

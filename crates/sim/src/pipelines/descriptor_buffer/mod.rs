@@ -18,7 +18,7 @@ use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::memory::usage::{buffer_limits, no_descriptor_buffers};
 use crate::objects::entry::{entries, on_device};
-use crate::objects::state::{DeviceObject, Hub};
+use crate::objects::state::{DeviceObject, GpuState};
 use layout::SetPlaces;
 
 pub(crate) use find::{descriptor, parts};
@@ -32,9 +32,12 @@ entries! {
 }
 
 /// Fills `VkPhysicalDeviceDescriptorBufferPropertiesEXT`. Leaves it as it is if the GPU has no descriptor buffers.
-pub(crate) fn write_properties(hub: &Hub, out: &mut vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>) {
+pub(crate) fn write_properties(
+    gpu_state: &GpuState,
+    out: &mut vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>,
+) {
     let Some(limits) =
-        hub.profile.limits.descriptor_buffer.filter(|_| hub.offers("VK_EXT_descriptor_buffer"))
+        gpu_state.profile.limits.descriptor_buffer.filter(|_| gpu_state.offers("VK_EXT_descriptor_buffer"))
     else {
         return;
     };

@@ -13,7 +13,7 @@ use ash::vk;
 
 use crate::facts::ffi;
 use crate::objects::entry::{entries, on_physical_device};
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 pub(crate) use find::{HeapDescriptor, HeapView, ShaderDescriptorKind, at_offset, mapped};
 pub(crate) use mapping::read as read_mappings;
@@ -28,8 +28,11 @@ entries! {
 }
 
 /// Fills the structure of the properties. Leaves it as it is if the GPU has no heaps.
-pub(crate) fn write_properties(hub: &Hub, out: &mut ffi::PhysicalDeviceDescriptorHeapPropertiesEXT) {
-    let Some(limits) = hub.descriptor_heap else { return };
+pub(crate) fn write_properties(
+    gpu_state: &GpuState,
+    out: &mut ffi::PhysicalDeviceDescriptorHeapPropertiesEXT,
+) {
+    let Some(limits) = gpu_state.descriptor_heap else { return };
     out.sampler_heap_alignment = limits.sampler_heap_alignment;
     out.resource_heap_alignment = limits.resource_heap_alignment;
     out.max_sampler_heap_size = limits.max_sampler_heap;
@@ -54,10 +57,10 @@ pub(crate) fn write_properties(hub: &Hub, out: &mut ffi::PhysicalDeviceDescripto
 #[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn size(device: vk::PhysicalDevice, kind: vk::DescriptorType) -> vk::DeviceSize {
     on_physical_device(device, "vkGetPhysicalDeviceDescriptorSizeEXT", |instance| {
-        let size = instance.hub.descriptor_heap.and_then(|limits| limits.size(kind));
+        let size = instance.gpu_state.descriptor_heap.and_then(|limits| limits.size(kind));
         size.unwrap_or_else(|| {
             let text = format!("type is {kind:?}");
-            instance.hub.report("VUID-vkGetPhysicalDeviceDescriptorSizeEXT-type-11362", text);
+            instance.gpu_state.report("VUID-vkGetPhysicalDeviceDescriptorSizeEXT-type-11362", text);
             0
         })
     })

@@ -124,7 +124,7 @@ fn check(device: &DeviceObject, state: &DeviceState, layout: &SetLayoutDescripti
         => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001",
         "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout");
     if push {
-        let (total, limit) = (count(layout), device.hub.descriptors.limits.max_push_descriptors);
+        let (total, limit) = (count(layout), device.gpu_state.descriptors.limits.max_push_descriptors);
         refuse_if!(total > u64::from(limit) => "VUID-VkDescriptorSetLayoutCreateInfo-flags-00281",
             "{total} push descriptors, and maxPushDescriptors is {limit}");
         refuse_if!(!device.has("VK_KHR_push_descriptor") && device.minor < 4
@@ -139,7 +139,7 @@ fn check(device: &DeviceObject, state: &DeviceState, layout: &SetLayoutDescripti
 }
 
 fn check_inline(device: &DeviceObject, number: u32, binding: &LayoutBinding) -> Result<(), Broken> {
-    let limit = device.hub.descriptors.limits.max_inline_uniform_block_size;
+    let limit = device.gpu_state.descriptors.limits.max_inline_uniform_block_size;
     let bytes = binding.count;
     refuse_if!(!device.features.descriptors.inline_uniform_block
         => "VUID-VkDescriptorSetLayoutBinding-descriptorType-04604",
@@ -340,8 +340,8 @@ fn supported(device: &DeviceObject, layout: &SetLayoutDescription) -> (bool, u32
     if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
         return (true, layout.variable().map_or(0, |_| u32::MAX));
     }
-    let limits = &device.hub.descriptors.limits;
-    let indexing = EnabledDescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let limits = &device.gpu_state.descriptors.limits;
+    let indexing = EnabledDescriptorFeatures::supported(&device.gpu_state).descriptor_indexing;
     let mut fixed = layout.clone();
     let variable = layout.variable().map(|(number, binding)| (number, binding.kind));
     if let Some((number, _)) = variable {

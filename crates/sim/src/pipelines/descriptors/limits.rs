@@ -11,21 +11,21 @@ use crate::facts::broken::Broken;
 use crate::facts::chain;
 use crate::facts::profiles::{DescriptorLimits, DescriptorMaxima};
 use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription};
-use crate::objects::state::Hub;
+use crate::objects::state::GpuState;
 
 /// Fills the structures of a chain that report limits of descriptors.
 ///
 /// # Safety
 ///
 /// The chain is valid, and valid for writes.
-pub(crate) unsafe fn write(hub: &Hub, next: *mut c_void) {
-    let limits = &hub.descriptors.limits;
+pub(crate) unsafe fn write(gpu_state: &GpuState, next: *mut c_void) {
+    let limits = &gpu_state.descriptors.limits;
     let (stage, set) = (&limits.per_stage_update_after_bind, &limits.per_set_update_after_bind);
     // SAFETY: the promise of `write`: a valid chain, also for writes.
     let push = unsafe { chain::find_mut::<vk::PhysicalDevicePushDescriptorPropertiesKHR<'_>>(next) };
     if let Some(out) = push {
         out.max_push_descriptors =
-            if hub.offers("VK_KHR_push_descriptor") { limits.max_push_descriptors } else { 0 };
+            if gpu_state.offers("VK_KHR_push_descriptor") { limits.max_push_descriptors } else { 0 };
     }
     macro_rules! indexing {
         ($out:ident) => {

@@ -30,7 +30,7 @@ unsafe fn describe(
     let sets = unsafe { chain::array(info.p_set_layouts, info.set_layout_count) };
     // SAFETY: VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter.
     let ranges = unsafe { chain::array(info.p_push_constant_ranges, info.push_constant_range_count) };
-    let limits = &device.hub.descriptors.limits;
+    let limits = &device.gpu_state.descriptors.limits;
     refuse_if!(widen(sets.len()) > u64::from(limits.max_bound_descriptor_sets)
         => "VUID-VkPipelineLayoutCreateInfo-setLayoutCount-00286",
         "{} sets, and maxBoundDescriptorSets is {}", sets.len(), limits.max_bound_descriptor_sets);
@@ -42,7 +42,7 @@ unsafe fn describe(
     refuse_if!(buffers != 0 && buffers != sets.iter().flatten().count()
         => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008",
         "some of the sets are for descriptor buffers, and some are not");
-    let indexing = EnabledDescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let indexing = EnabledDescriptorFeatures::supported(&device.gpu_state).descriptor_indexing;
     let totals = DescriptorTotals::of(sets.iter().flatten().map(Arc::as_ref));
     if let Some(broken) = totals.first_over(limits, indexing) {
         return Err(broken);

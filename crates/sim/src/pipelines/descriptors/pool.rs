@@ -112,7 +112,7 @@ pub(crate) unsafe extern "system" fn create(
             unsafe { host::give_back(callbacks, pool.host) };
             return Ok(vk::Result::ERROR_FRAGMENTATION);
         }
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         state.descriptors.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateDescriptorPool-pDescriptorPool-parameter.
         unsafe { chain::output(p_pool, handle) };
@@ -125,7 +125,7 @@ impl DeviceState {
     /// may refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does
     /// not, and a program may ask.
     fn take_after_bind(&mut self, device: &DeviceObject, count: u64) -> bool {
-        let behaviour = &device.hub.descriptors;
+        let behaviour = &device.gpu_state.descriptors;
         let limit = u64::from(behaviour.limits.max_update_after_bind_descriptors_in_all_pools);
         let sum = self.descriptors.update_after_bind + count;
         if sum > limit && behaviour.policy != DescriptorPoolPolicy::NeverRefuses {
@@ -165,7 +165,7 @@ destroys! {
         if found.updates_after_bind() {
             state.descriptors.update_after_bind -= found.capacity.descriptors();
         }
-        device.hub.descriptors.end_leak(found.leaked);
+        device.gpu_state.descriptors.end_leak(found.leaked);
         Some(found.host)
     }
 }
@@ -183,7 +183,7 @@ pub(crate) unsafe extern "system" fn reset(
             state.known(device, pool, found, "VUID-vkResetDescriptorPool-descriptorPool-parameter")?;
         refuse_if!(state.pool_in_use(found) => "VUID-vkResetDescriptorPool-descriptorPool-00313",
             "{name} is reset, and a submission still uses one of its sets");
-        let quirks = device.hub.descriptors.quirks;
+        let quirks = device.gpu_state.descriptors.quirks;
         let mut sets = BTreeSet::new();
         if let Some(found) = state.descriptors.pools.get_mut(&pool) {
             let keeps_count = quirks.contains(DescriptorQuirk::SET_COUNT_SURVIVES_RESET)
@@ -194,7 +194,7 @@ pub(crate) unsafe extern "system" fn reset(
             sets = std::mem::take(&mut found.sets);
             if quirks.contains(DescriptorQuirk::RESET_LEAKS) {
                 found.leaked += widen(sets.len());
-                device.hub.descriptors.leak(widen(sets.len()));
+                device.gpu_state.descriptors.leak(widen(sets.len()));
             }
         }
         state.forget_sets(&sets);

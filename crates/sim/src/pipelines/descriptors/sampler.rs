@@ -20,7 +20,7 @@ pub(crate) unsafe extern "system" fn create(
         if p_info.is_null() {
             return device.refuse("VUID-vkCreateSampler-pCreateInfo-parameter", "pCreateInfo is NULL");
         }
-        let limit = device.hub.descriptors.limits.max_sampler_allocation_count;
+        let limit = device.gpu_state.descriptors.limits.max_sampler_allocation_count;
         if widen(device.state.lock().descriptors.samplers.len()) >= u64::from(limit) {
             let text = format!("there are {limit} samplers, and that is maxSamplerAllocationCount");
             device.report("VUID-vkCreateSampler-maxSamplerAllocationCount-04110", text);

@@ -111,7 +111,7 @@ fn take_room(
     pool: &mut DescriptorPoolObject,
     wanted: &[RequestedSet],
 ) -> Result<Vec<TakenCapacity>, AllocateRefusal> {
-    let behaviour = &device.hub.descriptors;
+    let behaviour = &device.gpu_state.descriptors;
     let fragments = behaviour.quirks.contains(DescriptorQuirk::FRAGMENTS);
     if fragments && pool.freed > 0 && pool.allocated >= FRAGMENTED_AFTER {
         return Err(AllocateRefusal::Result(vk::Result::ERROR_FRAGMENTED_POOL));
@@ -210,7 +210,7 @@ impl DeviceState {
         let taken = take_room(device, found, &wanted)?;
         let mut handles = Vec::with_capacity(taken.len());
         for (wanted, taken) in wanted.into_iter().zip(taken) {
-            let handle = device.hub.handle::<vk::DescriptorSet>();
+            let handle = device.gpu_state.handle::<vk::DescriptorSet>();
             found.sets.insert(handle);
             let contents = Contents::new(&wanted.layout);
             let set = DescriptorSetObject {

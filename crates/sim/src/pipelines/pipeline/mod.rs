@@ -142,7 +142,7 @@ unsafe fn make(
             Ok(host) => host,
             Err(error) => return error,
         };
-        let handle = device.hub.handle();
+        let handle = device.gpu_state.handle();
         let pipeline = Pipeline { program: Arc::new(program), in_use: 0, host };
         device.state.lock().pipelines.pipelines.insert(handle, pipeline);
         // SAFETY: 3 of `make`.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backing::{
-    Backing, BlockInfo, GiveBackError, GrantOf, Granted, HandleError, Outlook, Refusal, VectorError,
+    Backing, BlockInfo, GiveBackError, GrantOf, Granted, GrowthLimits, HandleError, Refusal, VectorError,
     VectorKey, VectorStatistics,
 };
 use super::policy::{NextBlock, Policy, PolicyError, first_to_go};
@@ -55,7 +55,7 @@ pub(super) type Realize<'a, B, M> =
     ) -> Result<<B as Backing<M>>::Item, Refusal<<B as Backing<M>>::Error>>;
 
 /// See the [module](self).
-pub(super) struct VectorBooks<B: Backing<M>, M: Metadata> {
+pub(super) struct BlockVectorState<B: Backing<M>, M: Metadata> {
     id: u64,
     pub(super) engine: M,
     pub(super) policy: Policy,
@@ -86,7 +86,7 @@ impl<M: Metadata> Drop for Unrealized<'_, M> {
     }
 }
 
-impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
+impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
     pub(super) fn new(engine: M, policy: Policy) -> Self {
         /// The number of vectors so far. A key contains the number of its vector.
         static VECTORS: AtomicU64 = AtomicU64::new(0);
@@ -229,8 +229,8 @@ impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
         let units = self.engine.usage().capacity;
         let usual = self.slots.iter().flatten().filter(|slot| !slot.own);
         let largest = usual.map(|slot| slot.units).max().unwrap_or(0);
-        let outlook = Outlook { blocks: self.sums.blocks, units, largest };
-        let next = backing.capacity_for(request, &outlook).ok_or(VectorError::TooLarge)?;
+        let limits = GrowthLimits { blocks: self.sums.blocks, units, largest };
+        let next = backing.capacity_for(request, &limits).ok_or(VectorError::TooLarge)?;
         let full = VectorError::Full { blocks: self.sums.blocks, units };
         // No empty block has room for the request, so they may be destroyed to stay within the limits. Without a
         // request, the vector creates its first blocks, which all stay.
@@ -522,7 +522,7 @@ impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
     }
 }
 
-impl<B: Backing<M>, M: Metadata> VectorBooks<B, M> {
+impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
     pub(super) fn fmt_as(&self, what: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct(what);
         shown.field("name", &self.name).field("policy", &self.policy).field("statistics", &self.statistics());

@@ -37,10 +37,10 @@ fn allocate(shard: &Shard) -> AllocationKey {
 }
 
 /// Frees allocations. Returns true if the leased range is no longer needed.
-fn free(shard: &Shard, lives: impl IntoIterator<Item = AllocationKey>, is_home: bool) -> bool {
+fn free(shard: &Shard, lives: impl IntoIterator<Item = AllocationKey>, is_own: bool) -> bool {
     let mut surplus = Vec::new();
     for live in lives {
-        let freed = if is_home { shard.free_at_home(live) } else { shard.free_elsewhere(live) };
+        let freed = if is_own { shard.free_in_own_shard(live) } else { shard.free_in_other_shard(live) };
         if freed.unwrap() {
             surplus.extend(shard.take_surplus(true));
         }

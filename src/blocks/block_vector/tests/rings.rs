@@ -160,15 +160,15 @@ fn figures_know_what_was_left() {
 
 /// A shard serves its own thread on the fast path. The exception is one allocation in sixteen, if its ring has a key.
 #[test]
-fn the_fast_way_is_the_usual_one() {
+fn most_calls_use_the_fast_path() {
     let fixture = Fixture::new(config());
     let first = fixture.get(64, 1);
     let home = fixture.attach(1);
     let mut held: Vec<_> = (0..200).map(|_| fixture.get(64, 1)).collect();
     let wanted = request(64, 1);
-    let slow = |held: &mut Vec<Held>, door: bool| {
+    let slow = |held: &mut Vec<Held>, through_ring: bool| {
         let slow = (0..160).filter(|_| {
-            if door {
+            if through_ring {
                 fixture.thread(2);
                 fixture.free(held.pop().unwrap());
                 fixture.thread(1);

@@ -15,10 +15,10 @@ const REMEMBERED: usize = 8;
 const FIRST_DESCRIPTORS: u64 = 4096;
 /// The number of inline uniform block bytes that count as one descriptor.
 const BYTES_OF_ONE: u64 = 32;
-/// The reciprocal of the margin above the learned size, so that slightly larger recordings still fit.
+/// The reciprocal of the margin above the typical size, so that slightly larger recordings still fit.
 const MARGIN: u32 = 8;
 
-/// The limits of learned sizes.
+/// The limits of typical sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// The number of sets in a pool without history.
@@ -30,9 +30,9 @@ pub(super) struct Bounds {
     pub(super) shared: bool,
 }
 
-/// The learned data.
+/// The use of recent recordings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Learned {
+pub(super) struct TypicalCounts {
     /// The use of past recordings; once the history is full, the oldest is at `next`.
     history: [Size; REMEMBERED],
     known: usize,
@@ -43,7 +43,7 @@ pub(super) struct Learned {
     largest: DescriptorCounts,
 }
 
-impl Learned {
+impl TypicalCounts {
     /// Records that a recording ended after using `used`.
     pub(super) fn remember(&mut self, used: &Size) {
         self.largest = DescriptorCounts::new();
@@ -163,47 +163,47 @@ mod tests {
 
     #[test]
     fn a_pool_is_for_what_a_recording_takes() {
-        let mut learned = Learned::default();
-        (0..4).for_each(|_| learned.remember(&of(300, 600)));
-        let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
+        let mut typical = TypicalCounts::default();
+        (0..4).for_each(|_| typical.remember(&of(300, 600)));
+        let size = typical.pool_size(&BOUNDS, &NOTHING, &images(2));
         assert!((300..=340).contains(&size.grants), "{size:?}");
         assert!((600..=680).contains(&images_of(&size)), "{size:?}");
         // The recording has already used half of the expected amount.
-        let size = learned.pool_size(&BOUNDS, &of(280, 560), &images(2));
+        let size = typical.pool_size(&BOUNDS, &of(280, 560), &images(2));
         assert!((279..=320).contains(&size.grants), "what was used may be used again: {size:?}");
     }
 
     #[test]
     fn one_large_recording_says_nothing() {
-        let mut learned = Learned::default();
-        learned.remember(&of(10, 20));
-        learned.remember(&of(10, 50_000));
-        learned.remember(&of(10, 20));
-        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40);
-        learned.remember(&of(10, 50_000));
-        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) >= 50_000, "twice is a habit");
-        (0..REMEMBERED).for_each(|_| learned.remember(&of(10, 20)));
-        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40, "habits are forgotten");
+        let mut typical = TypicalCounts::default();
+        typical.remember(&of(10, 20));
+        typical.remember(&of(10, 50_000));
+        typical.remember(&of(10, 20));
+        assert!(images_of(&typical.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40);
+        typical.remember(&of(10, 50_000));
+        assert!(images_of(&typical.pool_size(&BOUNDS, &NOTHING, &images(2))) >= 50_000, "twice is a habit");
+        (0..REMEMBERED).for_each(|_| typical.remember(&of(10, 20)));
+        assert!(images_of(&typical.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40, "habits are forgotten");
     }
 
     #[test]
     fn one_large_request_does_not_make_the_next_pool_large() {
-        let mut learned = Learned::default();
-        (0..4).for_each(|_| learned.remember(&of(10, 20)));
-        let large = learned.pool_size(&BOUNDS, &NOTHING, &images(10_000));
+        let mut typical = TypicalCounts::default();
+        (0..4).for_each(|_| typical.remember(&of(10, 20)));
+        let large = typical.pool_size(&BOUNDS, &NOTHING, &images(10_000));
         assert!(images_of(&large) >= 10_000);
-        let next = learned.pool_size(&BOUNDS, &of(1, 10_000), &images(2));
+        let next = typical.pool_size(&BOUNDS, &of(1, 10_000), &images(2));
         assert!(images_of(&next) < 40, "{next:?}");
     }
 
     #[test]
     fn large_requests_that_go_on_double_the_pools() {
-        let mut learned = Learned::default();
-        (0..4).for_each(|_| learned.remember(&of(10, 20)));
+        let mut typical = TypicalCounts::default();
+        (0..4).for_each(|_| typical.remember(&of(10, 20)));
         let (mut used, mut pools, mut room) = (NOTHING, 0, 0);
         for _ in 0..1000 {
             if room == 0 {
-                let size = learned.pool_size(&BOUNDS, &used, &images(100));
+                let size = typical.pool_size(&BOUNDS, &used, &images(100));
                 room = (images_of(&size) / 100).min(size.grants);
                 pools += 1;
             }
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn a_large_first_layout_is_for_one_set() {
-        let mut learned = Learned::default();
-        assert_eq!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(10_000))), 10_000);
-        assert_eq!(images_of(&Learned::default().pool_size(&BOUNDS, &NOTHING, &images(4))), 4 * 64);
+        let mut typical = TypicalCounts::default();
+        assert_eq!(images_of(&typical.pool_size(&BOUNDS, &NOTHING, &images(10_000))), 10_000);
+        assert_eq!(images_of(&TypicalCounts::default().pool_size(&BOUNDS, &NOTHING, &images(4))), 4 * 64);
     }
 
     #[test]
@@ -225,15 +225,15 @@ mod tests {
         let block = DescriptorCounts::new()
             .with(DescriptorKind::InlineUniformBlock, 1 << 20)
             .with_inline_uniform_bindings(1);
-        let size = Learned::default().pool_size(&BOUNDS, &NOTHING, &block);
+        let size = TypicalCounts::default().pool_size(&BOUNDS, &NOTHING, &block);
         assert_eq!(size.counts, block);
     }
 
     #[test]
     fn a_pool_never_holds_more_sets_than_it_may() {
-        let mut learned = Learned::default();
-        (0..4).for_each(|_| learned.remember(&of(10_000, 20_000)));
-        let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
+        let mut typical = TypicalCounts::default();
+        (0..4).for_each(|_| typical.remember(&of(10_000, 20_000)));
+        let size = typical.pool_size(&BOUNDS, &NOTHING, &images(2));
         assert_eq!(size.grants, 1024);
         assert!((2048..2060).contains(&images_of(&size)), "the mix stays: {size:?}");
     }
