@@ -38,6 +38,11 @@ impl CandidateVisitor for FitVisitor {
     type Answer = Fit;
     const ALLOCATES: bool = false;
 
+    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Fit> {
+        let has_room = candidate.vector.has_room(&candidate.request) == Ok(true);
+        has_room.then(|| Self::fit(candidate, FitPlace::Block))
+    }
+
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Fit, AllocationError> {
         let place = match candidate.vector.foresee(&candidate.allocator.inner.context, &candidate.request)? {
             0 => FitPlace::Block,

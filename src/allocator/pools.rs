@@ -8,7 +8,7 @@ use crate::allocation::{Leak, ResourceKind};
 use crate::blocks::{MemoryBlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
-use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
+use crate::pool::{BlockSizing, DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
 use sublet_engines::Alignment;
 use sublet_engines::ChunkInfo;
 use sublet_engines::cast::{index, narrow};
@@ -187,7 +187,10 @@ impl AllocatorInner {
             memory_type,
             algorithm: info.algorithm,
             block_size,
-            first_block_size: 0,
+            sizing: match self.defaults[index(memory_type)].facts.config.sizing {
+                BlockSizing::Doubling { .. } => BlockSizing::Doubling { first: 0 },
+                sizing => sizing,
+            },
             fixed_block_size,
             min_blocks: info.min_block_count,
             max_blocks: if info.max_block_count == 0 { NO_LIMIT } else { info.max_block_count },

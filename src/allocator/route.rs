@@ -15,7 +15,7 @@ use crate::device::{DriverAllocation, MemoryAllocateNext, ResourceRequirements};
 use crate::engine::Algorithm;
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::Wish;
-use crate::pool::{Pool, VectorFacts};
+use crate::pool::{BlockSizing, Pool, VectorFacts};
 use sublet_engines::Alignment;
 use sublet_engines::cast::{byte, index};
 
@@ -45,6 +45,9 @@ pub(super) trait CandidateVisitor {
     /// True if the visitor allocates.
     const ALLOCATES: bool;
 
+    /// Visits the blocks that exist. `None` if none has room.
+    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Self::Answer>;
+
     /// Visits a placement in a block.
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Self::Answer, AllocationError>;
 
@@ -63,6 +66,12 @@ struct AllocateVisitor;
 impl CandidateVisitor for AllocateVisitor {
     type Answer = Allocation;
     const ALLOCATES: bool = true;
+
+    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Allocation> {
+        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
+        let grant = vector.place_at_once(&allocator.inner.context, request)?;
+        Some(allocator.finish(asked, facts, vector, grant, request, 0))
+    }
 
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Allocation, AllocationError> {
         let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
@@ -574,6 +583,13 @@ impl Allocator {
         let is_better_dedicated = !facts.config.is_limited()
             && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
         if may_be_dedicated && is_better_dedicated {
+            // Room that is already paid for is better than a large request's memory of its own. The driver's preference
+            // for dedicated memory is about speed, so it comes first.
+            if !requirements.prefers_dedicated && facts.config.sizing != BlockSizing::Vma {
+                if let Some(answer) = way.existing(candidate) {
+                    return Ok(answer);
+                }
+            }
             if self.inner.context.budgets.is_near_max_live_memory() {
                 if W::ALLOCATES {
                     events::dedicated_declined(candidate, "allocation_count", None);

@@ -7,7 +7,7 @@ use crate::blocks::MemoryBlockVector;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
 use crate::engine::Algorithm;
-use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
+use crate::pool::{BlockSizing, NO_LIMIT, VectorConfig, VectorFacts};
 use sublet_engines::Alignment;
 use sublet_engines::cast::{index, narrow};
 
@@ -35,11 +35,16 @@ impl AllocatorInner {
             let asked = info.block_sizes.get(index(memory_type)).copied().unwrap_or_default();
             let most = self.context.device.max_memory_size;
             let BlockSizes { first, largest: block_size } = managed_sizes(heap_size, large, asked, most);
+            let sizing = match info.preferred_large_heap_block_size {
+                0 => BlockSizing::Doubling { first },
+                _ if asked.largest != 0 => BlockSizing::Doubling { first },
+                _ => BlockSizing::Vma,
+            };
             let config = VectorConfig {
                 memory_type,
                 algorithm: Algorithm::Tlsf,
                 block_size,
-                first_block_size: first,
+                sizing,
                 fixed_block_size: false,
                 min_blocks: 0,
                 max_blocks: NO_LIMIT,

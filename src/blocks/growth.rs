@@ -4,7 +4,7 @@ use super::device_block::{DeviceBlock, DeviceContext};
 use super::events::PendingEvents;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
-use crate::pool::VectorConfig;
+use crate::pool::{BlockSizing, VectorConfig};
 use crate::vector::policy::grown;
 
 /// How often a managed block size may be halved below the preferred one.
@@ -56,7 +56,10 @@ impl BlockGrowth {
             return attempt(config.block_size);
         }
         let smallest = (config.block_size >> MAX_HALVINGS).max(1);
-        let first = if config.first_block_size == 0 { smallest } else { config.first_block_size };
+        let first = match config.sizing {
+            BlockSizing::Doubling { first } if first != 0 => first,
+            BlockSizing::Doubling { .. } | BlockSizing::Vma => smallest,
+        };
         let first = if self.full_sized { config.block_size } else { first };
         let mut size = grown(first, config.block_size, self.needed, self.largest_block);
         context.budgets.refresh_if_stale(&context.device);

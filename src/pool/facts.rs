@@ -15,8 +15,8 @@ pub(crate) struct VectorConfig {
     pub(crate) algorithm: Algorithm,
     /// Bytes of a block; of the largest block if the allocator chooses the sizes.
     pub(crate) block_size: u64,
-    /// Bytes of the first block if the allocator chooses the sizes; 0 means an eighth of `block_size`.
-    pub(crate) first_block_size: u64,
+    /// The sizes of new blocks, unless `fixed_block_size` is set.
+    pub(crate) sizing: BlockSizing,
     /// The program chose the size: every block has it, and nothing is dedicated.
     pub(crate) fixed_block_size: bool,
     pub(crate) min_blocks: u32,
@@ -34,6 +34,16 @@ pub(crate) struct VectorConfig {
     /// The number of the scope that the vector belongs to.
     #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
     pub(crate) scope: Option<u32>,
+}
+
+/// The rule for the sizes of new blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BlockSizing {
+    /// VMA's rule: sizes double from an eighth of `block_size`, and a request above half of `block_size` gets dedicated
+    /// memory even if a block has room.
+    Vma,
+    /// Sizes double from `first`; 0 means an eighth of `block_size`.
+    Doubling { first: u64 },
 }
 
 impl VectorConfig {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::error::ForeignHandle;
 
-pub(crate) use facts::{NO_LIMIT, VectorConfig, VectorFacts};
+pub(crate) use facts::{BlockSizing, NO_LIMIT, VectorConfig, VectorFacts};
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 
 /// Identifies a custom pool of one allocator. [`create_pool`](crate::Allocator::create_pool) creates it,

@@ -293,6 +293,39 @@ fn odd_sizes_over_odd_budgets() {
     });
 }
 
+/// Room in a block comes before new memory: the large request enters the block of the small one.
+#[test]
+fn a_request_above_half_a_block_enters_a_block_that_has_room() {
+    let gpu = Gpu::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
+    let sizes = [sublet::BlockSizes { first: 64 * MIB, largest: 64 * MIB }];
+    let info = sublet::AllocatorCreateInfo { block_sizes: &sizes, ..create_info(&gpu) };
+    let fixture = hold(Fixture { allocator: new_allocator(&info).unwrap(), gpu });
+    let small = fixture.memory(KIB, 1, &in_type(0)).unwrap();
+    for _ in 0..100 {
+        let requirements = vk::MemoryRequirements { size: 33_000 * KIB, alignment: 1, memory_type_bits: 1 };
+        assert_eq!(
+            fixture.allocator.would_fit(&requirements, &in_type(0)).unwrap().place,
+            sublet::FitPlace::Block
+        );
+        let large = fixture.memory(33_000 * KIB, 1, &in_type(0)).unwrap();
+        assert_eq!(large.memory(), small.memory());
+        fixture.free(large);
+    }
+    assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
+    fixture.free(small);
+}
+
+/// VMA asks the driver for such a request.
+#[test]
+fn with_blocks_as_in_vma_a_request_above_half_a_block_is_dedicated() {
+    let gpu = Gpu::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
+    let fixture = Fixture::with(gpu, &Options { large_block: 64 * MIB, ..Options::default() });
+    let other = fixture.memory(32 * MIB, 1, &in_type(0)).unwrap();
+    let large = fixture.memory(33 * MIB, 1, &in_type(0)).unwrap();
+    assert!(!other.is_dedicated() && large.is_dedicated());
+    fixture.free_all([other, large]);
+}
+
 #[test]
 fn a_chosen_block_size_is_constant() {
     on_every_gpu(|fixture| {

@@ -6,6 +6,13 @@ use crate::error::AllocationError;
 use sublet_engines::Metadata;
 
 impl MemoryBlockVector {
+    /// Returns true if an existing block has room, as far as the calling thread looks.
+    pub(crate) fn has_room(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
+        let in_shard =
+            self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false));
+        if in_shard { Ok(true) } else { self.core.lock().in_use().fits(request) }
+    }
+
     /// Returns the bytes of the block that would be allocated from the driver, or 0 if an existing block has room.
     /// Changes and reserves nothing: other threads may invalidate the answer at any time.
     pub(crate) fn foresee(
@@ -13,18 +20,11 @@ impl MemoryBlockVector {
         context: &DeviceContext,
         request: &VectorRequest,
     ) -> Result<u64, AllocationError> {
-        if self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false)) {
+        if self.has_room(request)? {
             return Ok(0);
         }
         let dedicated = self.counted_dedicated();
-        let planned = {
-            let core = self.core.lock();
-            let active = core.in_use();
-            if active.fits(request)? {
-                return Ok(0);
-            }
-            active.plan_growth(request, dedicated)
-        };
+        let planned = self.core.lock().plan_growth(request, dedicated);
         let foreseen = planned.and_then(|growth| Ok(growth.foresee(context)?));
         match foreseen {
             Err(error) if error.is_shortage() => {

@@ -85,7 +85,11 @@ impl SubletSide {
         let (tap, registered) = Tap::new(&gpu, PropertyOverrides { max_count: setup.max_count });
         let info = AllocatorCreateInfo {
             flags: setup.flags,
-            preferred_large_heap_block_size: setup.large_block,
+            // Explicit, because 0 would not select VMA's rule.
+            preferred_large_heap_block_size: match setup.large_block {
+                0 => 256 << 20,
+                size => size,
+            },
             heap_size_limits: &setup.heap_limits,
             empty_blocks_kept: setup.empty_blocks_kept,
             functions: tap.sublet_functions(&gpu),

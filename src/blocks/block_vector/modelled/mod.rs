@@ -12,6 +12,7 @@ use super::*;
 use crate::base::sync::model::{Outcomes, check, check_deep, spawn_deep};
 use crate::base::sync::thread_token;
 use crate::engine::Algorithm;
+use crate::pool::BlockSizing;
 use sublet_engines::{Alignment, Strategy};
 
 const KIB: u64 = 1 << 10;
@@ -23,7 +24,7 @@ fn config() -> VectorConfig {
         memory_type: 0,
         algorithm: Algorithm::Tlsf,
         block_size: 32 * MIB,
-        first_block_size: 0,
+        sizing: BlockSizing::Vma,
         fixed_block_size: true,
         min_blocks: 1,
         max_blocks: 1,

@@ -17,6 +17,7 @@ use super::*;
 use crate::base::sync::thread_token;
 use crate::engine::Algorithm;
 use crate::error::{AllocationError, MapError};
+use crate::pool::BlockSizing;
 use sublet_engines::Alignment;
 use sublet_engines::cast::{index, widen};
 use sublet_engines::{Metadata, Strategy};
@@ -31,7 +32,7 @@ fn config() -> VectorConfig {
         memory_type: 0,
         algorithm: Algorithm::Tlsf,
         block_size: 32 * MIB,
-        first_block_size: 0,
+        sizing: BlockSizing::Vma,
         fixed_block_size: true,
         min_blocks: 0,
         max_blocks: u32::MAX,
