@@ -73,6 +73,8 @@ pub(crate) struct Counters {
     limit: AtomicU64,
     delay: AtomicU64,
     objects: Mutex<HashMap<vk::DeviceMemory, GpuMemoryObject>>,
+    /// The objects created since the last [`Counters::take_created`]; `None` unless they are listed.
+    created: Mutex<Option<Vec<GpuMemoryObject>>>,
 }
 
 /// A memory object from `vkAllocateMemory`.
@@ -103,6 +105,7 @@ impl Default for Counters {
             limit: AtomicU64::new(u64::MAX),
             delay: AtomicU64::new(0),
             objects: Mutex::default(),
+            created: Mutex::default(),
         }
     }
 }
@@ -144,6 +147,11 @@ impl Counters {
     /// Returns the live memory objects, unordered.
     pub(crate) fn objects(&self) -> Vec<GpuMemoryObject> {
         self.objects.lock().values().copied().collect()
+    }
+
+    /// Returns the memory objects created since the last call, which is the first one from which they are listed.
+    pub(crate) fn take_created(&self) -> Vec<GpuMemoryObject> {
+        self.created.lock().replace(Vec::new()).unwrap_or_default()
     }
 
     /// Makes `vkAllocateMemory` fail if the sum of all memory would exceed this.
@@ -216,7 +224,10 @@ unsafe extern "system" fn allocate_memory(
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
         let handle = unsafe { *memory };
         let object = GpuMemoryObject { memory: handle, size, memory_type };
-        heap::uncounted(|| counters.objects.lock().insert(handle, object));
+        heap::uncounted(|| {
+            counters.objects.lock().insert(handle, object);
+            counters.created.lock().iter_mut().for_each(|created| created.push(object));
+        });
     } else {
         counters.reserved.fetch_sub(size, Ordering::Relaxed);
     }

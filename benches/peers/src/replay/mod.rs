@@ -1,5 +1,6 @@
 //! Replays traces of programs on every peer, with the same requests in the same order.
 
+mod cost;
 pub(crate) mod gaps;
 mod run;
 pub(crate) mod script;
@@ -220,6 +221,19 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, AlignedTable)> {
             let MemoryFigures { reserved_peak, used_then, .. } = figures.memory;
             let unused = reserved_peak.saturating_sub(used_then) as f64 / reserved_peak.max(1) as f64;
             format!("{} / {} %", bytes(reserved_peak as f64), number(100.0 * unused))
+        }),
+    );
+    add(
+        "Traces: memory and time of the driver",
+        "Reserved at the peak / after everything was freed / modelled milliseconds of all calls of vkAllocateMemory / of the longest. \
+         The model has the times of an H200: 0.25, 0.54, 1.3 and 4.1 ms for 1, 16, 64 and 256 MiB of device-local memory; 0.66, 5, 18 \
+         and 77 ms of uncached host memory; 0.15, 2.1, 14 and 58 ms of cached host memory; linear between them. On devices with only \
+         device-local memory, the access of the host decides about the kind.",
+        table(&|_, figures| {
+            let MemoryFigures { reserved_peak, reserved_end, driver_time, driver_longest, .. } =
+                figures.memory;
+            let (peak, end) = (bytes(reserved_peak as f64), bytes(reserved_end as f64));
+            format!("{peak} / {end} / {} / {}", number(driver_time), number(driver_longest))
         }),
     );
     add(

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::cost::MemoryCost;
 use super::gaps::{Gaps, PlacedAllocation};
-use super::script::{Script, ScriptStep};
+use super::script::{Host, Script, ScriptStep};
 use crate::clock::{self, Stopwatch, TickClock};
 use crate::gpu::{Calls, Counters, TestGpu};
 use crate::peers::replay::{Plays, VisitPlayer};
@@ -33,10 +34,15 @@ pub(crate) struct ReplayRun {
 }
 
 /// Driver memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MemoryFigures {
     /// Maximum reserved bytes.
     pub(crate) reserved_peak: u64,
+    /// Reserved bytes after everything was freed.
+    pub(crate) reserved_end: u64,
+    /// Modelled milliseconds of all calls of `vkAllocateMemory`, and of the longest.
+    pub(crate) driver_time: f64,
+    pub(crate) driver_longest: f64,
     /// The script's maximum of used bytes at that time.
     pub(crate) used_then: u64,
     /// The gaps between allocations at that time.
@@ -167,9 +173,20 @@ impl ScriptPlayer<'_> {
         // The changes of slots in order, with the number of changes at the peak and the driver's objects at that time.
         let mut changes: Vec<(u32, Option<PlacedAllocation>)> = Vec::new();
         let (mut until, mut objects, mut calls) = (0, Vec::new(), Calls::default());
+        let types = self.gpu.memory();
+        let _ = counters.take_created();
         for step in &self.script.steps {
             let was_refused = play(peer, slots, step)?;
             refused += u64::from(was_refused);
+            let host = match step {
+                ScriptStep::Allocate(_, ask) => ask.host,
+                _ => Host::Never,
+            };
+            for object in counters.take_created() {
+                let time = MemoryCost::of(&types, object.memory_type, host).milliseconds(object.size);
+                memory.driver_time += time;
+                memory.driver_longest = memory.driver_longest.max(time);
+            }
             let (slot, size) = match step {
                 ScriptStep::Allocate(slot, ask) if !was_refused => (*slot, ask.size),
                 ScriptStep::Allocate(slot, _) | ScriptStep::Free(slot) => (*slot, 0),
@@ -190,6 +207,7 @@ impl ScriptPlayer<'_> {
             }
             memory.blocks_peak = memory.blocks_peak.max(counters.blocks());
         }
+        memory.reserved_end = counters.reserved();
         memory.calls = counters.calls();
         let mut held = vec![None; self.script.slots];
         changes[..until].iter().for_each(|(slot, now)| held[*slot as usize] = *now);

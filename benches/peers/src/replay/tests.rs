@@ -77,8 +77,14 @@ fn the_same_is_asked_of_every_peer_and_all_of_it_is_given_back() {
         for (kind, figures) in &found.figures {
             assert_eq!(figures.refused, 0, "{kind:?}");
             assert!(figures.whole > 0.0 && figures.allocate.is_some() && figures.free.is_some(), "{kind:?}");
-            let MemoryFigures { reserved_peak, used_then, gaps, used_peak, blocks_peak, calls } =
+            let MemoryFigures { reserved_peak, used_then, gaps, used_peak, blocks_peak, calls, .. } =
                 figures.memory;
+            let MemoryFigures { reserved_end, driver_time, driver_longest, .. } = figures.memory;
+            assert!(reserved_end <= reserved_peak && driver_longest > 0.0, "{kind:?}");
+            assert!(
+                driver_time >= calls.allocations as f64 * 0.15 && driver_time > driver_longest,
+                "{kind:?}"
+            );
             assert_eq!(used_peak, 392 * KIB, "{kind:?}");
             assert!(reserved_peak >= used_peak && used_then <= used_peak && blocks_peak > 1, "{kind:?}");
             assert!(calls.allocations >= blocks_peak, "{kind:?}");
