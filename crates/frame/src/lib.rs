@@ -31,8 +31,9 @@ pub use frame::{
 };
 #[cfg(feature = "frame")]
 pub use list::{
-    Attachment, CommandList, CreateLayoutError, ImageData, ListError, PipelineLayout, Pitch, ReadBack,
-    ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess, ViewportInfo,
+    Attachment, CommandList, CreateLayoutError, ImageData, ImagePart, ImagePiece, ListError, PipelineLayout,
+    Pitch, ReadBack, ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess, UploadPiece,
+    ViewportInfo,
 };
 #[cfg(feature = "frame")]
 pub use resource::{

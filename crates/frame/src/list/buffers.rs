@@ -10,6 +10,7 @@ use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use super::error::{check_multiple, check_range};
 use super::read::{ReadBack, ReadState};
+use super::staging::{UploadPiece, bytes_of};
 use super::{CommandList, ListError};
 use crate::device::{KeptObject, ReadGuard};
 use crate::resource::Buffer;
@@ -66,6 +67,18 @@ fn check_overlap(
         }
     }
     Ok(())
+}
+
+/// Returns consecutive pieces of the data.
+fn pieces<'a>(first: &'a mut Upload, others: &'a mut [Upload]) -> impl Iterator<Item = UploadPiece<'a>> {
+    let mut offset = 0;
+    std::iter::once(first).chain(others).map(move |upload| {
+        // SAFETY: the bytes are the whole upload. Only the list has it, and the result borrows it exclusively.
+        let bytes = unsafe { bytes_of(upload, 0, upload.size) };
+        let piece = UploadPiece { offset, bytes };
+        offset += upload.size;
+        piece
+    })
 }
 
 impl CommandList {
@@ -190,17 +203,87 @@ impl CommandList {
     /// # Errors
     /// See [`ListError`]; nothing was recorded.
     pub fn upload(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
+        self.upload_staged(buffer, offset, len(bytes), |first, others| {
+            let mut rest = bytes;
+            for mut piece in pieces(first, others) {
+                let (now, later) = rest.split_at(piece.bytes.len().min(rest.len()));
+                piece.put(now);
+                rest = later;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes `size` bytes to a buffer at `offset`, which `fill` writes to upload memory itself: for data that is read,
+    /// decoded or generated, and for several threads. Records nothing if `size` is 0, and does not call `fill`.
+    ///
+    /// The pieces have the size of a page of upload memory each, except the last. `fill` may distribute them to
+    /// threads. It must return `Ok` only when all are filled: see [`UploadPiece`].
+    ///
+    /// # Errors
+    /// See [`ListError`], and the errors of `fill`. Nothing was recorded; the upload memory is free again when the
+    /// device is done with the list, or the list is dropped.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// # let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    /// # let info = vk::BufferCreateInfo::default().size(5 << 20).usage(usage);
+    /// # let buffer = unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// # frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.upload_with(&buffer, 0, buffer.size(), |pieces| {
+    ///     std::thread::scope(|scope| {
+    ///         for mut piece in pieces {
+    ///             // Read or decode the bytes from `piece.offset` on. `std::io::Write` writes them.
+    ///             scope.spawn(move || piece.write_all(&vec![7; piece.bytes.len()]));
+    ///         }
+    ///     });
+    ///     Ok::<(), sublet_frame::ListError>(())
+    /// })?;
+    /// # use std::io::Write as _;
+    /// let read = list.read_buffer(&buffer, (4 << 20)..(4 << 20) + 2)?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// frames.wait(&read)?;
+    /// assert_eq!(read.bytes()?, [7, 7]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn upload_with<E: From<ListError>>(
+        &mut self,
+        buffer: &Buffer,
+        offset: u64,
+        size: u64,
+        fill: impl FnOnce(Vec<UploadPiece<'_>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.upload_staged(buffer, offset, size, |first, others| fill(pieces(first, others).collect()))
+    }
+
+    /// Allocates upload memory, lets `fill` fill it, and records the copies.
+    fn upload_staged<E: From<ListError>>(
+        &mut self,
+        buffer: &Buffer,
+        offset: u64,
+        size: u64,
+        fill: impl FnOnce(&mut Upload, &mut [Upload]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
-        if bytes.is_empty() && offset <= buffer.size() {
+        if size == 0 && offset <= buffer.size() {
             return Ok(());
         }
-        let range = check_bytes(buffer, offset, len(bytes))?;
+        let range = check_bytes(buffer, offset, size)?;
         self.keep_buffer(buffer)?;
-        let page = usize::try_from(self.core.uploads.page_size()).unwrap_or(usize::MAX).max(1);
-        let (first, others) = bytes.split_at(bytes.len().min(page));
-        let first = self.stage_bytes(first)?;
-        let others = others.chunks(page).map(|part| self.stage_bytes(part)).collect::<Result<Vec<_>, _>>()?;
+        let page = self.core.uploads.page_size().max(1);
+        let mut stage = |size| self.allocate_upload(size, |alignments| alignments.copy);
+        // A single piece, the common case, needs no host memory.
+        let (mut first, mut others) = (stage(size.min(page))?, Vec::new());
+        let mut rest = size - first.size;
+        while rest > 0 {
+            let next = stage(rest.min(page))?;
+            rest -= next.size;
+            others.push(next);
+        }
+        fill(&mut first, &mut others)?;
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
         self.flush()?;
         let mut at = offset;
@@ -213,14 +296,6 @@ impl CommandList {
             unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
         }
         Ok(())
-    }
-
-    /// Writes bytes to upload memory.
-    fn stage_bytes(&mut self, bytes: &[u8]) -> Result<Upload, ListError> {
-        let piece = self.allocate_upload(len(bytes), |alignments| alignments.copy)?;
-        // SAFETY: the upload has this many bytes for this list alone.
-        unsafe { bytes.as_ptr().copy_to_nonoverlapping(piece.ptr.as_ptr(), bytes.len()) };
-        Ok(piece)
     }
 
     /// Copies at least one byte of a buffer back to the host.

@@ -4,6 +4,7 @@ mod attachment;
 mod bind;
 mod bound;
 mod buffers;
+mod copy_region;
 mod downsample;
 mod draw;
 mod error;
@@ -15,6 +16,7 @@ mod part;
 mod pass;
 mod read;
 mod rendering;
+mod staging;
 mod state;
 mod texels;
 mod upload;
@@ -29,6 +31,7 @@ pub(crate) use self::moving::MovedImage;
 pub use self::pass::RenderPassInfo;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
+pub use self::staging::{ImagePart, ImagePiece, UploadPiece};
 pub use self::state::ViewportInfo;
 pub use self::upload::{ImageData, Pitch};
 
@@ -59,8 +62,8 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 ///
 /// | commands | |
 /// |---|---|
-/// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`read_buffer`](Self::read_buffer) |
-/// | images | [`upload_image`](Self::upload_image), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
+/// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`upload_with`](Self::upload_with), [`read_buffer`](Self::read_buffer) |
+/// | images | [`upload_image`](Self::upload_image), [`upload_image_with`](Self::upload_image_with), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
 /// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_texel_buffer`](Self::bind_texel_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_set`](Self::bind_set), [`bind_heap`](Self::bind_heap), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
 /// | state | [`set_viewport`](Self::set_viewport), [`set_depth_bias`](Self::set_depth_bias), [`set_cull_mode`](Self::set_cull_mode), [`set_front_face`](Self::set_front_face), [`set_stencil_reference`](Self::set_stencil_reference), [`set_blend_constants`](Self::set_blend_constants) |
 /// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |

@@ -1,15 +1,19 @@
 //! Uploads and read-backs of images.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
+use std::iter::Peekable;
 use std::ops::Range;
 
 use ash::vk;
+use sublet::upload::Upload;
 
-use super::error::{check_multiple, check_range};
+use super::copy_region::{CopyRegion, check_granularity};
+use super::error::check_range;
 use super::part::declare;
 use super::read::ReadBack;
+use super::staging::{ImagePart, ImagePiece, UploadPiece, bytes_of};
 use super::{CommandList, ListError};
-use crate::resource::{FormatLayout, Image, format_layout};
+use crate::resource::Image;
 use crate::track::Use;
 
 /// Bytes between rows of blocks, and between slices or layers. `None` means tightly packed.
@@ -55,179 +59,97 @@ impl<'a> ImageData<'a> {
             extent: None,
         }
     }
+
+    fn part(&self) -> ImagePart {
+        let Self { mip, aspect, offset, extent, .. } = *self;
+        ImagePart { mip, layers: self.layers.clone(), aspect, offset, extent }
+    }
 }
 
-pub(super) struct CopyRegion {
-    layout: FormatLayout,
-    layers: vk::ImageSubresourceLayers,
-    offset: vk::Offset3D,
-    extent: vk::Extent3D,
-    /// Bytes of a row of blocks, rows of a slice, number of slices.
-    row_bytes: u64,
-    rows: u64,
-    slices: u64,
-    /// True if it covers its subresources.
-    whole: bool,
+/// The checked rows of [`ImageData`]. Units: bytes, but for `rows` of a slice.
+struct SourceRows<'a> {
+    bytes: &'a [u8],
+    row_bytes: usize,
+    row_pitch: usize,
+    slice_pitch: usize,
+    rows: usize,
+    is_packed: bool,
 }
 
-impl CopyRegion {
-    fn of(
-        image: &Image,
-        (mip, layers, aspect): (u32, Range<u32>, vk::ImageAspectFlags),
-        offset: vk::Offset3D,
-        extent: Option<vk::Extent3D>,
-    ) -> Result<Self, ListError> {
-        let facts = image.facts();
-        if facts.samples != vk::SampleCountFlags::TYPE_1 {
-            return Err(ListError::Samples { samples: facts.samples });
+impl<'a> SourceRows<'a> {
+    fn of(data: &ImageData<'a>, region: &CopyRegion) -> Result<Self, ListError> {
+        let row_pitch = data.pitch.row.unwrap_or(region.row_bytes);
+        let slice_pitch = data.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
+        check_range("bytes of a row", 0, region.row_bytes, row_pitch)?;
+        let rows_end = (region.rows - 1).saturating_mul(row_pitch).saturating_add(region.row_bytes);
+        if region.slices > 1 {
+            check_range("bytes of a slice", 0, rows_end, slice_pitch)?;
         }
-        let unknown = ListError::Format { format: facts.format, aspect };
-        let layout = format_layout(facts.format, aspect).ok_or(unknown)?;
-        check_range("mips", mip.into(), u64::from(mip) + 1, facts.mips.into())?;
-        check_range("layers", layers.start.into(), layers.end.into(), facts.layers.into())?;
-        let size = facts.mip_extent(mip);
-        let axes = [
-            ("columns", offset.x, size.width, layout.block_width, extent.map(|extent| extent.width)),
-            ("rows", offset.y, size.height, layout.block_height, extent.map(|extent| extent.height)),
-            ("slices", offset.z, size.depth, 1, extent.map(|extent| extent.depth)),
-        ];
-        let mut found = [0; 3];
-        for ((what, start, size, block, asked), found) in axes.into_iter().zip(&mut found) {
-            let start = u64::try_from(start).unwrap_or(u64::MAX);
-            let end = asked.map_or(size.into(), |asked| start.saturating_add(asked.into()));
-            check_range(what, start, end, size.into())?;
-            check_multiple(what, start, block.into())?;
-            if end != u64::from(size) {
-                check_multiple(what, end, block.into())?;
-            }
-            // Fits, because it is at most `size`.
-            *found = u32::try_from(end - start).unwrap_or(u32::MAX);
+        let needed = (region.slices - 1).saturating_mul(slice_pitch).saturating_add(rows_end);
+        let given = u64::try_from(data.bytes.len()).unwrap_or(u64::MAX);
+        if needed > given {
+            return Err(ListError::TooFewBytes { needed, given });
         }
-        let extent = vk::Extent3D { width: found[0], height: found[1], depth: found[2] };
-        let count = layers.end - layers.start;
+        // All values that matter are at most `given`, which fits a `usize`.
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Self {
-            layout,
-            layers: vk::ImageSubresourceLayers {
-                aspect_mask: aspect,
-                mip_level: mip,
-                base_array_layer: layers.start,
-                layer_count: count,
-            },
-            offset,
-            extent,
-            row_bytes: layout.row_bytes(extent.width),
-            rows: layout.blocks(extent.width, extent.height).1.into(),
-            slices: u64::from(extent.depth) * u64::from(count),
-            whole: extent == size && aspect == facts.aspects,
+            bytes: data.bytes,
+            row_bytes: count(region.row_bytes),
+            row_pitch: count(row_pitch),
+            slice_pitch: count(slice_pitch),
+            rows: count(region.rows),
+            is_packed: row_pitch == region.row_bytes
+                && (region.slices == 1 || slice_pitch == row_pitch.saturating_mul(region.rows)),
         })
     }
 
-    /// Returns the tightly packed size in bytes.
-    fn bytes(&self) -> u64 {
-        self.row_bytes.saturating_mul(self.rows).saturating_mul(self.slices)
-    }
-
-    /// Returns the copy from or to tightly packed bytes at `buffer_offset`.
-    fn copy(&self, buffer_offset: u64) -> vk::BufferImageCopy {
-        vk::BufferImageCopy {
-            buffer_offset,
-            buffer_row_length: 0,
-            buffer_image_height: 0,
-            image_subresource: self.layers,
-            image_offset: self.offset,
-            image_extent: self.extent,
+    /// Copies the rows of a piece, without the gaps between them.
+    fn copy_to(&self, mut to: UploadPiece<'_>) {
+        let (start, length) = (usize::try_from(to.offset).unwrap_or(usize::MAX), to.bytes.len());
+        if self.is_packed {
+            return to.put(&self.bytes[start..start + length]);
         }
-    }
-
-    fn usage(&self) -> Use {
-        if self.whole { Use::COPY_TARGET.discard() } else { Use::COPY_TARGET }
-    }
-
-    /// Returns the alignment of the offset in the buffer (VUID-vkCmdCopyBufferToImage-dstImage-07975, -07978).
-    fn alignment(&self, copy: u64) -> u64 {
-        least_common_multiple(self.layout.block_bytes, copy.max(4))
-    }
-}
-
-fn least_common_multiple(a: u64, power_of_two: u64) -> u64 {
-    let common = 1 << a.trailing_zeros().min(power_of_two.trailing_zeros());
-    a / common * power_of_two
-}
-
-/// Appends `one` to `parts`, divided into rows of blocks so that each part has at most `bytes`. Data stays whole if the
-/// queue copies only whole subresources or several slices at once. A part of a single step of the granularity may be
-/// larger.
-fn divide<'a>(
-    one: &ImageData<'a>,
-    region: &CopyRegion,
-    granularity: vk::Extent3D,
-    bytes: u64,
-    parts: &mut Vec<ImageData<'a>>,
-) {
-    let is_whole = granularity.width == 0 || (granularity.depth > 1 && region.extent.depth > 1);
-    if is_whole || region.bytes() <= bytes {
-        parts.push(one.clone());
-        return;
-    }
-    let row_pitch = one.pitch.row.unwrap_or(region.row_bytes);
-    let slice_pitch = one.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
-    let block_height = region.layout.block_height;
-    let step = granularity.height.max(1);
-    let fit = u32::try_from(bytes / region.row_bytes).unwrap_or(u32::MAX);
-    let rows = (fit / step).max(1).saturating_mul(step).saturating_mul(block_height);
-    for slice in 0..region.slices {
-        let layer = one.layers.start + u32::try_from(slice / u64::from(region.extent.depth)).unwrap_or(0);
-        let z = i32::try_from(slice % u64::from(region.extent.depth)).unwrap_or(0);
-        let mut row = 0;
-        while row < region.extent.height {
-            let height = rows.min(region.extent.height - row);
-            // The bytes of all slices were checked.
-            let start = slice * slice_pitch + u64::from(row / block_height) * row_pitch;
-            parts.push(ImageData {
-                bytes: &one.bytes[usize::try_from(start).unwrap_or(usize::MAX)..],
-                pitch: Pitch { row: Some(row_pitch), slice: None },
-                layers: layer..layer + 1,
-                offset: vk::Offset3D {
-                    y: one.offset.y.saturating_add_unsigned(row),
-                    z: one.offset.z + z,
-                    ..one.offset
-                },
-                extent: Some(vk::Extent3D { height, depth: 1, ..region.extent }),
-                ..one.clone()
-            });
-            row += height;
+        let first = start / self.row_bytes;
+        for row in first..first + length / self.row_bytes {
+            let start = row / self.rows * self.slice_pitch + row % self.rows * self.row_pitch;
+            to.put(&self.bytes[start..start + self.row_bytes]);
         }
     }
 }
 
-/// Calls `f` with each row of the data, without the gaps between them.
-fn for_rows(data: &ImageData<'_>, region: &CopyRegion, mut f: impl FnMut(&[u8])) -> Result<(), ListError> {
-    let row_pitch = data.pitch.row.unwrap_or(region.row_bytes);
-    let slice_pitch = data.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
-    check_range("bytes of a row", 0, region.row_bytes, row_pitch)?;
-    let rows_end = (region.rows - 1).saturating_mul(row_pitch).saturating_add(region.row_bytes);
-    if region.slices > 1 {
-        check_range("bytes of a slice", 0, rows_end, slice_pitch)?;
-    }
-    let needed = (region.slices - 1).saturating_mul(slice_pitch).saturating_add(rows_end);
-    let given = u64::try_from(data.bytes.len()).unwrap_or(u64::MAX);
-    let few = ListError::TooFewBytes { needed, given };
-    if needed > given {
-        return Err(few);
-    }
-    // The remaining values are at most `given`, which fits a `usize`.
-    let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    if row_pitch == region.row_bytes && (region.slices == 1 || slice_pitch == row_pitch * region.rows) {
-        f(&data.bytes[..count(needed)]);
-        return Ok(());
-    }
-    for slice in 0..region.slices {
-        for row in 0..region.rows {
-            let start = count(slice * slice_pitch + row * row_pitch);
-            f(&data.bytes[start..start + count(region.row_bytes)]);
+/// A copy from upload memory.
+struct StagedCopy {
+    /// The index of the part of the image.
+    index: usize,
+    /// The offset in the tightly packed bytes of this part.
+    packed: u64,
+    /// The offset in the upload.
+    start: u64,
+    region: CopyRegion,
+}
+
+struct ImageStage {
+    upload: Upload,
+    copies: Vec<StagedCopy>,
+}
+
+/// Returns the upload memory of all copies.
+fn pieces(stages: &mut [ImageStage]) -> Vec<ImagePiece<'_>> {
+    let copies =
+        stages.iter().flat_map(|ImageStage { upload, copies }| copies.iter().map(move |one| (upload, one)));
+    let piece = |(upload, one): (&Upload, &StagedCopy)| {
+        // SAFETY: `stage_image` has placed the copies of an upload one after another within it. Only the list has the
+        // upload, and the result borrows all stages.
+        let bytes = unsafe { bytes_of(upload, one.start, one.region.bytes()) };
+        ImagePiece {
+            index: one.index,
+            part: one.region.part(),
+            // The bytes of a region fit a `usize` since they are mapped.
+            row_bytes: usize::try_from(one.region.row_bytes).unwrap_or(usize::MAX),
+            data: UploadPiece { offset: one.packed, bytes },
         }
-    }
-    Ok(())
+    };
+    copies.map(piece).collect()
 }
 
 impl CommandList {
@@ -267,24 +189,91 @@ impl CommandList {
     #[doc(alias = "CopyTextureSubresource")]
     #[doc(alias = "LoadTextureFromFile")]
     pub fn upload_image(&mut self, image: &Image, data: &[ImageData<'_>]) -> Result<(), ListError> {
-        if data.is_empty() {
+        let parts: Vec<ImagePart> = data.iter().map(ImageData::part).collect();
+        self.upload_parts(image, &parts, |regions, pieces| {
+            let sources = data.iter().zip(regions).map(|(one, region)| SourceRows::of(one, region));
+            // Check all before anything is written.
+            let sources = sources.collect::<Result<Vec<_>, _>>()?;
+            pieces.into_iter().for_each(|piece| sources[piece.index].copy_to(piece.data));
+            Ok(())
+        })
+    }
+
+    /// Uploads texels that `fill` writes to upload memory itself, as [`upload_image`](Self::upload_image) does with
+    /// texels that are in memory already.
+    ///
+    /// The pieces are at most a page of upload memory each, except if the queue copies nothing but whole subresources.
+    /// `fill` may distribute them to threads. It must return `Ok` only when all are filled: see [`UploadPiece`]. It is
+    /// not called if there are no parts.
+    ///
+    /// # Errors
+    /// See [`ListError`], and the errors of `fill`. Nothing was recorded; the upload memory is free again when the
+    /// device is done with the list, or the list is dropped.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// use std::io::Write as _;
+    /// use sublet_frame::ImagePart;
+    ///
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 2048, height: 2048, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1)
+    /// #     .usage(vk::ImageUsageFlags::TRANSFER_DST | vk::ImageUsageFlags::TRANSFER_SRC);
+    /// # let image = unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// # frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.upload_image_with(&image, &[ImagePart::new(0, 0..1)], |pieces| {
+    ///     std::thread::scope(|scope| {
+    ///         for mut piece in pieces {
+    ///             // A decoder goes here.
+    ///             scope.spawn(move || {
+    ///                 for y in (piece.part.offset.y..).take(piece.data.bytes.len() / piece.row_bytes) {
+    ///                     piece.data.write_all(&vec![y as u8; piece.row_bytes])?;
+    ///                 }
+    ///                 Ok::<(), std::io::Error>(())
+    ///             });
+    ///         }
+    ///     });
+    ///     Ok::<(), sublet_frame::ListError>(())
+    /// })?;
+    /// let read = list.read_image(&image, 0, 0..1, vk::ImageAspectFlags::COLOR)?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// frames.wait(&read)?;
+    /// assert_eq!(read.bytes()?[255 * 2048], 255);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn upload_image_with<E: From<ListError>>(
+        &mut self,
+        image: &Image,
+        parts: &[ImagePart],
+        fill: impl FnOnce(Vec<ImagePiece<'_>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.upload_parts(image, parts, |_, pieces| fill(pieces))
+    }
+
+    /// Uploads parts of an image. `fill` fills the pieces. The regions are those of the parts.
+    fn upload_parts<E: From<ListError>>(
+        &mut self,
+        image: &Image,
+        parts: &[ImagePart],
+        fill: impl FnOnce(&[CopyRegion], Vec<ImagePiece<'_>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if parts.is_empty() {
             return Ok(());
         }
         let family = &self.core.families[self.core.queues[self.queue.index()].family];
         let granularity = family.granularity;
         let limits = &self.core.allocator.physical_device_properties().limits;
         let copy_alignment = limits.optimal_buffer_copy_offset_alignment.max(4).next_power_of_two();
-        let mut regions = Vec::with_capacity(data.len());
-        for one in data {
-            let part = (one.mip, one.layers.clone(), one.aspect);
-            let region = CopyRegion::of(image, part, one.offset, one.extent)?;
-            if one.aspect != vk::ImageAspectFlags::COLOR {
+        let mut regions = Vec::with_capacity(parts.len());
+        for part in parts {
+            let region = CopyRegion::of(image, part)?;
+            if part.aspect != vk::ImageAspectFlags::COLOR {
                 // VUID-vkCmdCopyBufferToImage-commandBuffer-07739.
                 self.needs_queue(vk::QueueFlags::GRAPHICS)?;
             }
-            check_granularity(image.extent(one.mip), &region, granularity)?;
-            // Check before anything is written.
-            for_rows(one, &region, |_| ())?;
+            check_granularity(image.extent(part.mip), &region, granularity)?;
             regions.push(region);
         }
         self.transfer_image(
@@ -295,69 +284,62 @@ impl CommandList {
         // The first offset is rounded up, so that all offsets have the alignment of their formats.
         let most = regions.iter().map(|region| region.alignment(copy_alignment)).max().unwrap_or(4);
         let page = self.core.uploads.page_size().saturating_sub(most).max(1);
-        let mut parts = Vec::with_capacity(data.len());
-        for (one, region) in data.iter().zip(&regions) {
-            divide(one, region, granularity, page, &mut parts);
+        let mut copies = Vec::with_capacity(regions.len());
+        for (index, region) in regions.iter().enumerate() {
+            region.divide(granularity, page, |packed, region| {
+                copies.push(StagedCopy { index, packed, start: 0, region });
+            });
         }
-        let mut staged: Vec<(vk::Buffer, Vec<vk::BufferImageCopy>)> = Vec::with_capacity(1);
-        let mut rest = &parts[..];
-        while !rest.is_empty() {
-            let mut batch = Vec::with_capacity(rest.len());
-            let mut total = 0_u64;
-            for one in rest {
-                let region =
-                    CopyRegion::of(image, (one.mip, one.layers.clone(), one.aspect), one.offset, one.extent)?;
-                let start = total.next_multiple_of(region.alignment(copy_alignment));
-                let end = start.saturating_add(region.bytes());
-                if end > page && !batch.is_empty() {
-                    break;
-                }
-                total = end;
-                batch.push((start, region));
-            }
-            let (now, later) = rest.split_at(batch.len());
-            rest = later;
-            staged.push(self.stage_image(now, &batch, total, (copy_alignment, most))?);
+        let (mut stages, mut rest) = (Vec::with_capacity(1), copies.into_iter().peekable());
+        while rest.peek().is_some() {
+            stages.push(self.stage_image(&mut rest, page, (copy_alignment, most))?);
         }
+        fill(&regions, pieces(&mut stages))?;
         self.declare(|recorder| {
             declare(recorder, image, regions.iter().map(|region| (region.layers, region.usage())))
         })?;
         self.flush()?;
         let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-        for (buffer, copies) in staged {
+        for ImageStage { upload, copies } in stages {
+            let copy = |one: &StagedCopy| one.region.copy(upload.offset + one.start);
+            let copies: Vec<_> = copies.iter().map(copy).collect();
             // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the image, in this
             // layout. Usage and regions were checked.
             unsafe {
-                device.cmd_copy_buffer_to_image(self.pool.main, buffer, image.handle(), layout, &copies);
+                device.cmd_copy_buffer_to_image(
+                    self.pool.main,
+                    upload.buffer,
+                    image.handle(),
+                    layout,
+                    &copies,
+                );
             };
         }
         Ok(())
     }
 
-    /// Writes data to one piece of upload memory: each region at its start, `total` bytes in all. Returns the buffer
-    /// and the copies from it.
+    /// Allocates one piece of upload memory for the next copies, up to `page` bytes.
     fn stage_image(
         &mut self,
-        data: &[ImageData<'_>],
-        regions: &[(u64, CopyRegion)],
-        total: u64,
+        rest: &mut Peekable<impl Iterator<Item = StagedCopy>>,
+        page: u64,
         (copy_alignment, most): (u64, u64),
-    ) -> Result<(vk::Buffer, Vec<vk::BufferImageCopy>), ListError> {
-        let piece = self.allocate_upload(total.saturating_add(most), |_| copy_alignment)?;
-        let base = piece.offset.next_multiple_of(most);
-        for (one, (start, region)) in data.iter().zip(regions) {
-            let mut at = base - piece.offset + start;
-            for_rows(one, region, |row| {
-                let Ok(offset) = usize::try_from(at) else { return };
-                at += u64::try_from(row.len()).unwrap_or(0);
-                // SAFETY: the upload has `total + most` bytes from its pointer on. `base` adds less than `most`, and
-                // rows of a region take `bytes` from `start` on, so `at` and the end of the row are within it.
-                let to = unsafe { piece.ptr.add(offset) };
-                // SAFETY: as above; only this list has the upload, so it does not overlap the source.
-                unsafe { row.as_ptr().copy_to_nonoverlapping(to.as_ptr(), row.len()) };
-            })?;
+    ) -> Result<ImageStage, ListError> {
+        let (mut size, mut copies) = (0_u64, Vec::new());
+        let range = |size: u64, region: &CopyRegion| {
+            let start = size.next_multiple_of(region.alignment(copy_alignment));
+            (start, start.saturating_add(region.bytes()))
+        };
+        while let Some(mut copy) =
+            rest.next_if(|copy| copies.is_empty() || range(size, &copy.region).1 <= page)
+        {
+            (copy.start, size) = range(size, &copy.region);
+            copies.push(copy);
         }
-        Ok((piece.buffer, regions.iter().map(|(start, region)| region.copy(base + start)).collect()))
+        let upload = self.allocate_upload(size.saturating_add(most), |_| copy_alignment)?;
+        let padding = upload.offset.next_multiple_of(most) - upload.offset;
+        copies.iter_mut().for_each(|copy| copy.start += padding);
+        Ok(ImageStage { upload, copies })
     }
 
     /// Copies one aspect of a mip of some layers back to the host: tightly packed rows, layer by layer.
@@ -371,7 +353,7 @@ impl CommandList {
         layers: Range<u32>,
         aspect: vk::ImageAspectFlags,
     ) -> Result<ReadBack, ListError> {
-        let region = CopyRegion::of(image, (mip, layers, aspect), vk::Offset3D::default(), None)?;
+        let region = CopyRegion::of(image, &ImagePart { aspect, ..ImagePart::new(mip, layers) })?;
         let part = region.layers;
         self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_SRC, std::iter::once(part))?;
         let to = self.read_target(region.bytes())?;
@@ -388,107 +370,5 @@ impl CommandList {
             device.cmd_copy_image_to_buffer(self.pool.main, image.handle(), layout, to.handle(), &copies);
         };
         self.finish_read(to)
-    }
-}
-
-/// Checks the granularity of the queue, in blocks (VUID-vkCmdCopyBufferToImage-imageOffset-07738).
-fn check_granularity(
-    size: vk::Extent3D,
-    region: &CopyRegion,
-    granularity: vk::Extent3D,
-) -> Result<(), ListError> {
-    let vk::Extent3D { width, height, depth } = granularity;
-    if region.extent == size || (width, height, depth) == (1, 1, 1) {
-        return Ok(());
-    }
-    if width == 0 {
-        // The queue copies only whole subresources.
-        let needed = ListError::OutOfRange {
-            what: "columns",
-            start: 0,
-            end: region.extent.width.into(),
-            size: size.width.into(),
-        };
-        return Err(needed);
-    }
-    let FormatLayout { block_width, block_height, .. } = region.layout;
-    let axes = [
-        ("the column", region.offset.x, region.extent.width, size.width, width * block_width),
-        ("the row", region.offset.y, region.extent.height, size.height, height * block_height),
-        ("the slice", region.offset.z, region.extent.depth, size.depth, depth),
-    ];
-    for (what, offset, count, size, step) in axes {
-        let start = u64::try_from(offset).unwrap_or(0);
-        check_multiple(what, start, step.into())?;
-        let end = start + u64::from(count);
-        if end != u64::from(size) {
-            check_multiple(what, end, step.into())?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn extent(width: u32, height: u32, depth: u32) -> vk::Extent3D {
-        vk::Extent3D { width, height, depth }
-    }
-
-    /// The granularity counts blocks; the edge of a mip is always allowed.
-    #[test]
-    fn queues_copy_multiples_of_their_granularity() {
-        let block = format_layout(vk::Format::ASTC_8X5_UNORM_BLOCK, vk::ImageAspectFlags::COLOR);
-        let texel = format_layout(vk::Format::R8_UNORM, vk::ImageAspectFlags::COLOR);
-        let check = |layout: Option<FormatLayout>, granularity, (x, y, z), extent| {
-            let region = CopyRegion {
-                layout: layout.expect("a known format"),
-                layers: vk::ImageSubresourceLayers::default(),
-                offset: vk::Offset3D { x, y, z },
-                extent,
-                row_bytes: 1,
-                rows: 1,
-                slices: 1,
-                whole: false,
-            };
-            check_granularity(vk::Extent3D { width: 100, height: 50, depth: 9 }, &region, granularity)
-        };
-        let misaligned = |what, given, alignment| Err(ListError::Misaligned { what, given, alignment });
-        let (all, any, some) = (extent(0, 0, 0), extent(1, 1, 1), extent(2, 4, 3));
-        for (granularity, offset, size, expected) in [
-            (any, (8, 5, 1), extent(8, 5, 1), Ok(())),
-            (some, (16, 20, 3), extent(32, 20, 6), Ok(())),
-            (some, (16, 20, 3), extent(84, 30, 6), Ok(())),
-            (some, (8, 20, 3), extent(24, 20, 6), misaligned("the column", 8, 16)),
-            (some, (16, 20, 3), extent(8, 20, 6), misaligned("the column", 24, 16)),
-            (some, (16, 5, 3), extent(16, 35, 6), misaligned("the row", 5, 20)),
-            (some, (16, 20, 3), extent(16, 15, 6), misaligned("the row", 35, 20)),
-            (some, (16, 20, 1), extent(16, 20, 8), misaligned("the slice", 1, 3)),
-            (some, (16, 20, 3), extent(16, 20, 4), misaligned("the slice", 7, 3)),
-            (all, (0, 0, 0), extent(100, 50, 9), Ok(())),
-            (
-                all,
-                (0, 0, 0),
-                extent(96, 50, 9),
-                Err(ListError::OutOfRange { what: "columns", start: 0, end: 96, size: 100 }),
-            ),
-        ] {
-            assert_eq!(check(block, granularity, offset, size), expected, "{offset:?}, {size:?}");
-        }
-        // Texels are blocks of one.
-        assert_eq!(check(texel, some, (2, 4, 0), extent(2, 4, 3)), Ok(()));
-        assert_eq!(check(texel, some, (3, 4, 0), extent(1, 4, 3)), misaligned("the column", 3, 2));
-    }
-
-    #[test]
-    fn multiples_are_common_and_least() {
-        for a in 1..40_u64 {
-            for shift in 0..6 {
-                let power = 1 << shift;
-                let expected = (1..).map(|n| n * a).find(|n| n % power == 0);
-                assert_eq!(Some(least_common_multiple(a, power)), expected);
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@
 mod callbacks;
 mod compact;
 mod faults;
+mod fill;
 mod fixture;
 mod foreign;
 mod images;
