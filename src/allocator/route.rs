@@ -586,7 +586,7 @@ impl Allocator {
             // Room that is already paid for is better than a large request's memory of its own. The driver's preference
             // for dedicated memory is about speed, so it comes first.
             if !requirements.prefers_dedicated && facts.config.sizing != BlockSizing::Vma {
-                if let Some(answer) = way.existing(candidate) {
+                if let Some(answer) = visitor.existing(candidate) {
                     return Ok(answer);
                 }
             }
