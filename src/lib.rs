@@ -106,7 +106,7 @@ pub use engine::Algorithm;
 pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
-    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError,
+    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError, ReserveMemoryError,
 };
 pub use memory_type::NoMemoryType;
 pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};
