@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::retire::Clock;
+use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
+use sublet_descriptors::{
     BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BufferDescriptor, Descriptor, DescriptorDevice,
     DescriptorFeatures, DescriptorKind, HeapCreateInfo, HeapKind, OwnedRange, SlotState,
 };
-use sublet::retire::Clock;
-use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
 use sublet_examples::{Context, Frames, Result, Table, note};
 
 const IN_FLIGHT: u32 = 3;

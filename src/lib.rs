@@ -5,8 +5,7 @@
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all
 //! that most programs need; [`guide::start`] introduces them. The [`guide`] has chapters on memory types, pools,
-//! uploads, descriptors, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and
-//! gpu-allocator.
+//! uploads, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and gpu-allocator.
 //!
 //! | task | items |
 //! |---|---|
@@ -22,7 +21,7 @@
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | tracking when the GPU is done with a resource | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
 //! | uploading bytes to the device | [`upload::UploadArena`]: see [`guide::uploads`] |
-//! | descriptor sets, heaps, and binding them | [`descriptor`]: see [`guide::descriptors`] |
+//! | descriptor sets, heaps, and binding them | the package `sublet-descriptors` |
 //! | memory maps as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
 //! | recordings of a program's calls, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
 //! | suballocating ranges of other resources | [`VirtualBlock`], or the engines themselves in [`metadata`] |
@@ -64,7 +63,6 @@ mod base;
 mod blocks;
 mod create_info;
 mod defragment;
-pub mod descriptor;
 pub mod device;
 mod engine;
 mod error;
@@ -106,7 +104,7 @@ pub use engine::Algorithm;
 pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
-    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError, ReserveMemoryError,
+    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError,
 };
 pub use memory_type::NoMemoryType;
 pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};

@@ -60,17 +60,16 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/pools.rs: create_pool",
     "src/allocator/priority.rs: set_allocation_priority",
     "src/allocator/recording/mod.rs: start_recording",
-    "src/allocator/reserve.rs: reserve",
     "src/allocator/retire/resources.rs: drain",
     "src/allocator/retire/timelines.rs: poll_timelines",
     "src/allocator/attach.rs: attach_to_memory_type",
     "src/allocator/statistics.rs: heap_budgets",
-    "src/descriptor/sets/persistent.rs: allocate_many",
-    "src/descriptor/sets/persistent.rs: retire",
-    "src/descriptor/sets/persistent.rs: set",
-    "src/descriptor/transient/allocate.rs: allocate_variable",
-    "src/descriptor/transient/create_info.rs: from_create_info",
-    "src/descriptor/transient/recycle.rs: collect",
+    "crates/descriptors/src/sets/persistent.rs: allocate_many",
+    "crates/descriptors/src/sets/persistent.rs: retire",
+    "crates/descriptors/src/sets/persistent.rs: set",
+    "crates/descriptors/src/transient/allocate.rs: allocate_variable",
+    "crates/descriptors/src/transient/create_info.rs: from_create_info",
+    "crates/descriptors/src/transient/recycle.rs: collect",
     "crates/engines/src/tlsf/at.rs: allocate_at",
     "crates/engines/src/tlsf/mod.rs: exact",
     "src/retire/clock/frames.rs: begin_frame",
@@ -188,7 +187,9 @@ fn items(path: &Path, with_methods: &mut BTreeSet<String>, errors: &mut BTreeSet
 fn shown() -> (Vec<Item>, BTreeSet<String>, BTreeSet<String>) {
     let mut files = Vec::new();
     rust_files(Path::new("src"), &mut files);
-    rust_files(Path::new("crates/engines/src"), &mut files);
+    for package in ["crates/descriptors/src", "crates/engines/src"] {
+        rust_files(Path::new(package), &mut files);
+    }
     let (mut with_methods, mut errors) = (BTreeSet::new(), BTreeSet::new());
     let mut all = Vec::new();
     for path in &files {

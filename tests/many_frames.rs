@@ -9,17 +9,17 @@ mod counting;
 use std::collections::VecDeque;
 
 use ash::vk;
-use sublet::descriptor::{
-    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorHeap,
-    DescriptorKind, DescriptorRange, DescriptorSet, HeapCreateInfo, PersistentSets, PersistentSetsCreateInfo,
-    SetLayout, SetStore, TransientSets, TransientSetsCreateInfo,
-};
 use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{Gpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources, ScopeCreateInfo,
+};
+use sublet_descriptors::{
+    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorHeap,
+    DescriptorKind, DescriptorRange, DescriptorSet, HeapCreateInfo, PersistentSets, PersistentSetsCreateInfo,
+    SetLayout, SetStore, TransientSets, TransientSetsCreateInfo,
 };
 
 const FRAMES_IN_FLIGHT: u32 = 3;

@@ -3,9 +3,9 @@
 use std::fmt::Display;
 
 use ash::vk;
-use sublet::descriptor::*;
 use sublet::device::DriverError;
 use sublet::*;
+use sublet_descriptors::*;
 
 #[test]
 fn texts_of_errors() {

@@ -168,23 +168,26 @@ fn every_method_of_gpu_allocator_has_a_row() {
 /// In each row, the first Sublet item in the second column is the counterpart of each name in the first column.
 #[test]
 fn counterparts_are_found_by_their_old_names() {
-    const TRACKER: &str = "sublet_frame::";
-    let (mut own, tracker) = (aliases("src"), aliases("crates/frame/src"));
+    let mut own = aliases("src");
     own.extend(aliases("crates/engines/src"));
+    let packages = [
+        ("sublet_frame::", aliases("crates/frame/src")),
+        ("sublet_descriptors::", aliases("crates/descriptors/src")),
+    ];
     let plain = |name: &str| name.replace('_', "").to_lowercase();
     let mut told = BTreeSet::new();
     for (old, new) in ["From Direct3D 12", "From Granite", "From NVRHI"].into_iter().flat_map(rows) {
         if new.starts_with("nothing") || quoted(&old).next().is_none() {
             continue;
         }
-        let (items, path) = match quoted(&new).next().unwrap().strip_prefix(TRACKER) {
-            Some(path) => (&tracker, path),
-            None => (&own, quoted(&new).next().unwrap()),
-        };
+        let new_name = quoted(&new).next().unwrap();
+        let of_package =
+            packages.iter().find_map(|(prefix, items)| Some((items, new_name.strip_prefix(prefix)?)));
+        let (items, path) = of_package.unwrap_or((&own, new_name));
         let known = match items.get(item(path)) {
             Some(known) => known,
-            // A published package contains neither the tracker nor the engines.
-            None if tracker.is_empty() => continue,
+            // A published package contains no other package.
+            None if packages[0].1.is_empty() => continue,
             None => panic!("there is no {path}: {new}"),
         };
         for name in quoted(&old) {
@@ -196,7 +199,7 @@ fn counterparts_are_found_by_their_old_names() {
     }
     assert!(told.len() > 90, "the tables are read: {told:?}");
     // Vulkan's own names need no row.
-    let all = own.values().chain(tracker.values()).flatten();
+    let all = own.values().chain(packages.iter().flat_map(|(_, items)| items.values())).flatten();
     let untold: Vec<_> =
         all.filter(|alias| !alias.to_lowercase().starts_with("vk") && !told.contains(*alias)).collect();
     assert!(untold.is_empty(), "without a row: {untold:?}");

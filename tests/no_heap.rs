@@ -8,16 +8,16 @@ mod counting;
 
 use ash::vk;
 use counting::{bytes, count};
-use sublet::descriptor::{
-    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
-    DescriptorHeap, DescriptorKind, HeapCreateInfo, SetStore,
-};
 use sublet::retire::{Clock, Retire};
 use sublet::sim::{NullGpu, profiles};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources,
+};
+use sublet_descriptors::{
+    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
+    DescriptorHeap, DescriptorKind, HeapCreateInfo, SetStore,
 };
 
 /// Returns the number of host allocations in `work`.
@@ -330,7 +330,7 @@ fn a_queue_that_reserved_takes_no_memory() {
 
 /// Three frames in flight with sets of three layouts. Pools are closed, wait, are reset and reused.
 fn transient_frames(share_pools: bool) {
-    use sublet::descriptor::{
+    use sublet_descriptors::{
         DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
     };
     let gpu = NullGpu::new(profiles::Profile::by_name("nvidia-h200").unwrap());

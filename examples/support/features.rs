@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use ash::{amd, ext, khr, vk};
 use sublet::AllocatorCreateFlags;
-use sublet::descriptor::DescriptorFeatures;
+use sublet_descriptors::DescriptorFeatures;
 
 /// Devices that are a layer over another API require this extension to be enabled.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";

@@ -23,8 +23,8 @@ use std::ffi::CStr;
 use std::process::ExitCode;
 
 use ash::vk;
-use sublet::descriptor::{DescriptorDeviceCreateInfo, DescriptorFeatures};
 use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
+use sublet_descriptors::{DescriptorDeviceCreateInfo, DescriptorFeatures};
 
 pub use arguments::{Arguments, Choice};
 pub use commands::{Commands, make_visible};

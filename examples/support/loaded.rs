@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ash::{ext, khr, vk};
 use sublet::AllocatorCreateFlags;
-use sublet::descriptor::DescriptorFeatures;
+use sublet_descriptors::DescriptorFeatures;
 
 use super::Result;
 use super::features::{Enabled, Features};

@@ -50,12 +50,16 @@ impl Allocator {
         unsafe { self.create_buffer_for(buffer_info, info, Location::caller()) }
     }
 
-    /// [`Self::create_buffer`], recorded for another code location than the caller's.
+    /// [`Self::create_buffer`], with the code location that [`Tracking`](crate::Tracking) reports: for libraries that
+    /// create buffers for their callers.
+    ///
+    /// # Errors
+    /// Same as [`Self::create_buffer`].
     ///
     /// # Safety
-    /// See [`Self::create_buffer`].
+    /// Same as [`Self::create_buffer`].
     #[inline(always)]
-    pub(crate) unsafe fn create_buffer_for(
+    pub unsafe fn create_buffer_for(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,

@@ -25,7 +25,6 @@ mod recorded_call;
 mod recording;
 mod relief;
 mod request;
-mod reserve;
 mod retire;
 mod route;
 mod scopes;

@@ -73,6 +73,11 @@ impl Allocator {
         properties
     }
 
+    /// The device that the allocator was created for.
+    pub fn device_handle(&self) -> ash::vk::Device {
+        self.inner.context.device.device
+    }
+
     /// The properties of the device, limits included.
     pub fn physical_device_properties(&self) -> &ash::vk::PhysicalDeviceProperties {
         &self.inner.context.device.properties

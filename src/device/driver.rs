@@ -32,7 +32,7 @@ pub(crate) struct DeviceSettings {
 #[doc(hidden)]
 pub struct LiveDevice {
     pub(super) functions: Functions,
-    pub(super) device: vk::Device,
+    pub(crate) device: vk::Device,
     physical_device: vk::PhysicalDevice,
     /// Passed to every `vk*` call if the program gave allocation callbacks for the driver's host memory.
     host_callbacks: Option<vk::AllocationCallbacks<'static>>,

@@ -37,29 +37,6 @@ macro_rules! functions {
             }
         }
     };
-    // A table for an optional part of the library. Programs cannot override its members.
-    (table $(#[$table_doc:meta])* $table:ident; $( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
-        $(#[$table_doc])*
-        #[derive(Clone)]
-        pub(crate) struct $table {
-            $( $(#[$doc])* pub(in crate::device) $field: functions!(@type $kind $pfn), )*
-        }
-
-        impl $table {
-            /// Looks up all functions.
-            fn resolve(lookup: &Lookup) -> Result<Self, MissingFunction> {
-                Ok(Self {
-                    $( $field: functions!(@get $kind None::<vk::$pfn>, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
-                })
-            }
-        }
-
-        impl fmt::Debug for $table {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($table)).finish_non_exhaustive()
-            }
-        }
-    };
     (@type must $pfn:ident) => { vk::$pfn };
     (@type may $pfn:ident) => { Option<vk::$pfn> };
     (@get must $given:expr, $lookup:ident, $level:ident, $name:literal, [$($khr:literal)?], $pfn:ty) => {
@@ -120,59 +97,6 @@ functions! {
     /// Optional: required for exporting memory as a Windows handle.
     get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
 }
-
-functions! { table
-    /// The functions that create, write and bind descriptors.
-    DescriptorFunctions;
-    create_descriptor_set_layout: PFN_vkCreateDescriptorSetLayout = device "vkCreateDescriptorSetLayout" must;
-    destroy_descriptor_set_layout: PFN_vkDestroyDescriptorSetLayout = device "vkDestroyDescriptorSetLayout" must;
-    get_descriptor_set_layout_support: PFN_vkGetDescriptorSetLayoutSupport = device "vkGetDescriptorSetLayoutSupport" may | "vkGetDescriptorSetLayoutSupportKHR";
-    create_descriptor_pool: PFN_vkCreateDescriptorPool = device "vkCreateDescriptorPool" must;
-    destroy_descriptor_pool: PFN_vkDestroyDescriptorPool = device "vkDestroyDescriptorPool" must;
-    reset_descriptor_pool: PFN_vkResetDescriptorPool = device "vkResetDescriptorPool" must;
-    allocate_descriptor_sets: PFN_vkAllocateDescriptorSets = device "vkAllocateDescriptorSets" must;
-    free_descriptor_sets: PFN_vkFreeDescriptorSets = device "vkFreeDescriptorSets" must;
-    update_descriptor_sets: PFN_vkUpdateDescriptorSets = device "vkUpdateDescriptorSets" must;
-    create_descriptor_update_template: PFN_vkCreateDescriptorUpdateTemplate = device "vkCreateDescriptorUpdateTemplate" may | "vkCreateDescriptorUpdateTemplateKHR";
-    destroy_descriptor_update_template: PFN_vkDestroyDescriptorUpdateTemplate = device "vkDestroyDescriptorUpdateTemplate" may | "vkDestroyDescriptorUpdateTemplateKHR";
-    update_descriptor_set_with_template: PFN_vkUpdateDescriptorSetWithTemplate = device "vkUpdateDescriptorSetWithTemplate" may | "vkUpdateDescriptorSetWithTemplateKHR";
-    cmd_bind_descriptor_sets: PFN_vkCmdBindDescriptorSets = device "vkCmdBindDescriptorSets" must;
-    cmd_push_descriptor_set: PFN_vkCmdPushDescriptorSetKHR = device "vkCmdPushDescriptorSetKHR" may;
-    cmd_push_descriptor_set_with_template: PFN_vkCmdPushDescriptorSetWithTemplateKHR = device "vkCmdPushDescriptorSetWithTemplateKHR" may;
-    get_descriptor_set_layout_size: PFN_vkGetDescriptorSetLayoutSizeEXT = device "vkGetDescriptorSetLayoutSizeEXT" may;
-    get_descriptor_set_layout_binding_offset: PFN_vkGetDescriptorSetLayoutBindingOffsetEXT = device "vkGetDescriptorSetLayoutBindingOffsetEXT" may;
-    get_descriptor: PFN_vkGetDescriptorEXT = device "vkGetDescriptorEXT" may;
-    cmd_bind_descriptor_buffers: PFN_vkCmdBindDescriptorBuffersEXT = device "vkCmdBindDescriptorBuffersEXT" may;
-    cmd_set_descriptor_buffer_offsets: PFN_vkCmdSetDescriptorBufferOffsetsEXT = device "vkCmdSetDescriptorBufferOffsetsEXT" may;
-    /// Sets names for debugging.
-    set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = device "vkSetDebugUtilsObjectNameEXT" may;
-}
-
-/// Functions whose types `ash` does not have yet; `sublet_vk` provides them in place of `vk`.
-mod heap {
-    use std::fmt;
-
-    use super::{Lookup, MissingFunction};
-    use sublet_vk::descriptor_heap as vk;
-
-    functions! { table
-        /// The functions of VK_EXT_descriptor_heap.
-        HeapFunctions;
-        write_sampler_descriptors: PFN_vkWriteSamplerDescriptorsEXT = device "vkWriteSamplerDescriptorsEXT" must;
-        write_resource_descriptors: PFN_vkWriteResourceDescriptorsEXT = device "vkWriteResourceDescriptorsEXT" must;
-        cmd_bind_sampler_heap: PFN_vkCmdBindHeapEXT = device "vkCmdBindSamplerHeapEXT" must;
-        cmd_bind_resource_heap: PFN_vkCmdBindHeapEXT = device "vkCmdBindResourceHeapEXT" must;
-        cmd_push_data: PFN_vkCmdPushDataEXT = device "vkCmdPushDataEXT" must;
-    }
-
-    impl HeapFunctions {
-        pub(super) fn find(lookup: &Lookup) -> Result<Self, MissingFunction> {
-            Self::resolve(lookup)
-        }
-    }
-}
-
-pub(crate) use heap::HeapFunctions;
 
 /// The program did not give a required Vulkan function, and the lookup did not find it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -244,35 +168,6 @@ impl VulkanFunctions {
         // conform to Vulkan.
         let lookup = unsafe { self.lookup(instance, device) };
         Functions::resolve(self, &lookup)
-    }
-
-    /// Returns the table for descriptors.
-    ///
-    /// # Safety
-    /// Same as [`Self::resolve`].
-    pub(crate) unsafe fn resolve_descriptors(
-        &self,
-        instance: vk::Instance,
-        device: vk::Device,
-    ) -> Result<DescriptorFunctions, MissingFunction> {
-        // SAFETY: the caller promises live `instance` and `device`, and functions that belong to them and conform to
-        // Vulkan.
-        let lookup = unsafe { self.lookup(instance, device) };
-        DescriptorFunctions::resolve(&lookup)
-    }
-
-    /// Returns the functions of VK_EXT_descriptor_heap.
-    ///
-    /// # Safety
-    /// Same as [`Self::resolve`].
-    pub(crate) unsafe fn resolve_heap(
-        &self,
-        instance: vk::Instance,
-        device: vk::Device,
-    ) -> Result<HeapFunctions, MissingFunction> {
-        // SAFETY: the promises of `Self::resolve`, which this function's caller makes.
-        let lookup = unsafe { self.lookup(instance, device) };
-        HeapFunctions::find(&lookup)
     }
 
     /// Returns the two get-proc functions. If the device's was not given, the instance's finds it.

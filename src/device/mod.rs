@@ -4,7 +4,6 @@
 mod address;
 mod callbacks;
 mod chain;
-pub(crate) mod descriptors;
 mod driver;
 mod error;
 mod external;

@@ -7,7 +7,6 @@
 //! | [`pools`] | memory with limits of its own; rings, stacks and scopes |
 //! | [`retirement`] | when resources that the GPU uses may be freed |
 //! | [`uploads`] | how bytes get to the device |
-//! | [`descriptors`] | how shaders find buffers and images |
 //!
 //! | when it grows | |
 //! |---|---|
@@ -30,6 +29,8 @@
 //! | [`design`] | the words of the source, and the reason for each decision |
 //! | [`moved`] | old and new names and paths of this repository |
 //!
+//! The package `sublet-descriptors` has a chapter on how shaders find buffers and images, its module `guide`.
+//!
 //! The package `sublet-frame` has chapters of its own, as the docs of its modules: `track` on states, which says what
 //! barriers follow from the uses of buffers and images, `frames` on frames in flight and command lists, and
 //! `compact` on resources that move by themselves. The first two are what Direct3D 12 programs call a resource state
@@ -42,7 +43,6 @@ mod names {
     pub(super) use crate::allocator::*;
     pub(super) use crate::create_info::*;
     pub(super) use crate::defragment::*;
-    pub(super) use crate::descriptor::*;
     pub(super) use crate::device::*;
     pub(super) use crate::engine::*;
     pub(super) use crate::error::*;
@@ -73,9 +73,6 @@ pub mod moving {}
 
 #[doc = include_str!("retirement.md")]
 pub mod retirement {}
-
-#[doc = include_str!("descriptors.md")]
-pub mod descriptors {}
 
 #[doc = include_str!("uploads.md")]
 pub mod uploads {}

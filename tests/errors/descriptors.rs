@@ -1,9 +1,9 @@
 //! Errors of descriptor pools, sets, binders and heaps.
 
 use ash::vk;
-use sublet::descriptor::*;
 use sublet::device::MissingFunction;
 use sublet::{AllocationError, CreateError, MapError, MemoryError, sim};
+use sublet_descriptors::*;
 
 use super::{DRIVER, Told, each, saying, told, unnumbered};
 

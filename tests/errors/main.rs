@@ -62,7 +62,8 @@ fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
         .unwrap()
         .trim_start_matches('&')
         .trim_start_matches("sublet::")
-        .replace("sublet_report::", "report::");
+        .replace("sublet_report::", "report::")
+        .replace("sublet_descriptors::", "descriptors::");
     let parts = parts.iter().map(|&part| part.to_owned()).collect();
     Told { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
 }

@@ -14,6 +14,7 @@ pub(crate) fn names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     visit(&root.join("src"), "", &mut names);
     visit(&root.join("crates/report/src"), "report::", &mut names);
+    visit(&root.join("crates/descriptors/src"), "descriptors::", &mut names);
     names
 }
 

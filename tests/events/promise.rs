@@ -1,16 +1,16 @@
 //! Emits every event of the guide's tables on simulated GPUs.
 
 use ash::vk::{self, Handle};
-use sublet::descriptor::{
-    DescriptorHeap, HeapCreateInfo, HeapKind, PersistentSets, PersistentSetsCreateInfo, SetStore,
-    TransientSets, TransientSetsCreateInfo,
-};
 use sublet::retire::Clock;
 use sublet::sim::{DescriptorPoolPolicy, Gpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{
     AllocationCreateInfo, Allocator, AllocatorCreateInfo, DebugSettings, DefragmentationInfo, PoolCreateInfo,
     RetiredResources, Tracking,
+};
+use sublet_descriptors::{
+    DescriptorHeap, HeapCreateInfo, HeapKind, PersistentSets, PersistentSetsCreateInfo, SetStore,
+    TransientSets, TransientSetsCreateInfo,
 };
 
 use crate::collect::{heard, names, rows};

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sublet::descriptor::{PersistentSets, PersistentSetsCreateInfo, SetLayout};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo};
+use sublet_descriptors::{PersistentSets, PersistentSetsCreateInfo, SetLayout};
 
 use crate::collect::heard_with;
 use crate::memory::{KIB, MIB, gpu, requirements};

@@ -1,8 +1,8 @@
 //! Events of descriptor pools and sets.
 
 use ash::vk;
-use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet::sim::Gpu;
+use sublet_descriptors::{DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 
 /// Creates a device and a layout of one uniform buffer. The caller destroys the layout's handle.
 pub(crate) fn device_and_layout(gpu: &Gpu) -> (DescriptorDevice, SetLayout) {

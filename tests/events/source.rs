@@ -28,7 +28,8 @@ fn files(folder: &Path, found: &mut Vec<String>) {
 /// Returns the sources of every package that emits events.
 fn sources() -> Vec<String> {
     let mut texts = Vec::new();
-    for folder in ["src", "crates/capi/src", "crates/report/src", "crates/sim/src"] {
+    for folder in ["src", "crates/capi/src", "crates/descriptors/src", "crates/report/src", "crates/sim/src"]
+    {
         files(Path::new(folder), &mut texts);
     }
     texts

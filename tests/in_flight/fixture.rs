@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use sublet::descriptor::{
-    BindingModel, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout,
-};
 use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet::sim::{Gpu, Kernel, Profile};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage,
+};
+use sublet_descriptors::{
+    BindingModel, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout,
 };
 
 use crate::subjects::Subject;

@@ -1,7 +1,7 @@
 //! Each situation with each subject.
 
 use ash::vk;
-use sublet::descriptor::{BindingModel, HeapCreateInfo, SetStore};
+use sublet_descriptors::{BindingModel, HeapCreateInfo, SetStore};
 use tracing::Level;
 
 use crate::fixture::Fixture;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::upload::{UploadArena, UploadArenaCreateInfo};
+use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
+use sublet_descriptors::{
     BindPoint, Binder, BinderCreateInfo, DescriptorHeap, DescriptorKind, HeapCreateInfo, HeapKind,
     PersistentSets, PersistentSetsCreateInfo, PipelineLayoutInfo, SetLayout, SetStore, TransientSets,
     TransientSetsCreateInfo,
 };
-use sublet::upload::{UploadArena, UploadArenaCreateInfo};
-use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
 
 use crate::fixture::{Fixture, Recording};
 

@@ -4,10 +4,10 @@
 //! so that these tests and those of descriptors cannot skip the driver that was installed for them.
 
 use ash::vk;
-use sublet::descriptor::DescriptorFeatures;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateInfo,
 };
+use sublet_descriptors::DescriptorFeatures;
 use sublet_examples::Random;
 
 use crate::{Fixture, on_each_device, on_each_driver};

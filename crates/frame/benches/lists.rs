@@ -16,8 +16,8 @@ use std::sync::Arc;
 use ash::vk::{self, PipelineStageFlags2 as Stages};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+use sublet_descriptors::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet_frame::track::Use;
 use sublet_frame::{
     CompactStep, Compactor, CompactorCreateInfo, Features, Frames, FramesCreateInfo, QueueInfo, StorageAccess,

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{
+use sublet::retire::Retire;
+use sublet_descriptors::{
     BindPoint, BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, Descriptor,
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace,
 };
-use sublet::retire::Retire;
 use sublet_examples::{Compute, Context, Result, bytes, note};
 use sublet_frame::{Frames, FramesCreateInfo, PipelineLayout, QueueInfo, StorageAccess};
 use sublet_shader_examples::{compile, frame_features};

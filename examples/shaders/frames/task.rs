@@ -1,8 +1,8 @@
 //! The device's tasks and their expected results.
 
 use ash::vk;
-use sublet::descriptor::{BindlessHeap, BufferDescriptor, Descriptor, DescriptorRange, SetLayout};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, sim};
+use sublet_descriptors::{BindlessHeap, BufferDescriptor, Descriptor, DescriptorRange, SetLayout};
 use sublet_frame::track::Use;
 use sublet_frame::{Buffer, CommandList, Frames, ReadBack};
 

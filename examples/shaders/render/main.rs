@@ -30,9 +30,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use image::DynamicImage;
-use sublet::descriptor::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::upload::UploadArenaCreateInfo;
 use sublet::{Allocator, AllocatorCreateInfo, Tracking};
+use sublet_descriptors::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet_examples::{Context, Result, Table, bytes, heading, note};
 use sublet_frame::{Frames, FramesCreateInfo, QueueInfo, ReadBack};
 use sublet_shader_examples::frame_features;

@@ -3,7 +3,7 @@
 use std::ops::RangeBounds;
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
+use sublet_descriptors::BindPoint;
 use sublet_frame::track::{Subresources, Use as TrackedUse};
 use sublet_frame::{
     Attachment as Target, CommandList, Frames, Image, PipelineLayout, ReadBack, RenderingInfo, StorageAccess,

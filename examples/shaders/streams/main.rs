@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, sim};
+use sublet_descriptors::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet_examples::{Arguments, Compute, Context, Result, note};
 use sublet_frame::{
     Buffer, CompactorStatistics, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{BindPoint, DescriptorDevice};
+use sublet_descriptors::{BindPoint, DescriptorDevice};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, CommandList, Frames, FramesCreateInfo, Image, PipelineLayout, QueueInfo, RenderPassInfo,

@@ -37,7 +37,6 @@ mod map;
 #[cfg(all(loom, test))]
 mod modelled;
 mod priority;
-mod reserve;
 mod returns;
 mod shard;
 mod shards;

@@ -39,8 +39,6 @@ pub enum CallKind {
     Defragment,
     /// Releases empty blocks, at once or because the number to keep was reduced.
     Trim,
-    /// Creates blocks ahead of need.
-    Reserve,
     /// Begins a frame, which queries budgets.
     Frame,
     /// Changes names, user data or priorities.
@@ -62,7 +60,6 @@ impl CallKind {
         Self::FreeScope,
         Self::Defragment,
         Self::Trim,
-        Self::Reserve,
         Self::Frame,
         Self::Describe,
     ];
@@ -83,7 +80,6 @@ impl CallKind {
             Self::FreeScope => "free_scope",
             Self::Defragment => "defragment",
             Self::Trim => "trim",
-            Self::Reserve => "reserve",
             Self::Frame => "frame",
             Self::Describe => "describe",
         }

@@ -2,12 +2,12 @@
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{
+use sublet::retire::Clock;
+use sublet_descriptors::{
     BindPoint, Binder, BinderCreateInfo, BindingModel, BufferStore, CreateHeapError, Descriptor,
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorHeap, DescriptorKind,
     HeapArrays, HeapCreateInfo, HeapStore, PipelineLayoutInfo, SetLayout, SetStore,
 };
-use sublet::retire::Clock;
 use sublet_examples::Compute;
 
 use super::{

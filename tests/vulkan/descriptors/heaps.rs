@@ -1,11 +1,11 @@
 //! Heaps: one array of descriptors, in each store that the device supports.
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::retire::Clock;
+use sublet_descriptors::{
     BufferStore, ClassicStore, CreateHeapError, Descriptor, DescriptorFeatures, DescriptorHeap,
     DescriptorKind, HeapArrays, HeapCreateInfo, HeapStore, SetStore,
 };
-use sublet::retire::Clock;
 use sublet_examples::{Compute, Context};
 
 use super::{Data, NUMBERS, show_to_host, words};

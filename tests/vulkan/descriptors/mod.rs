@@ -6,8 +6,8 @@ mod heaps;
 mod sets;
 
 use ash::vk;
-use sublet::descriptor::{BufferDescriptor, Descriptor, DescriptorDevice, DescriptorFeatures, SetLayout};
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+use sublet_descriptors::{BufferDescriptor, Descriptor, DescriptorDevice, DescriptorFeatures, SetLayout};
 use sublet_examples::Context;
 
 use crate::Fixture;

@@ -1,11 +1,11 @@
 //! Sets for one frame, and persistent sets.
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::retire::Clock;
+use sublet_descriptors::{
     Descriptor, DescriptorFeatures, PersistentSets, PersistentSetsCreateInfo, SetLayout, TransientSets,
     TransientSetsCreateInfo,
 };
-use sublet::retire::Clock;
 use sublet_examples::{Compute, Context};
 
 use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add, words};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{Binder, BindingModel, DescriptorDevice};
 use sublet::retire::{Clock, Ticket};
 use sublet::upload::FlushError;
+use sublet_descriptors::{Binder, BindingModel, DescriptorDevice};
 
 use super::{Shared, UploadChunks, UploadGuard};
 use crate::frame::{BarrierObserver, Unwritten};
@@ -116,7 +116,7 @@ impl ListContext {
 
 /// Settings shared by all lists.
 pub(crate) struct ContextInfo {
-    pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
+    pub(crate) binder: sublet_descriptors::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
     pub(crate) on_barriers: Option<BarrierObserver>,
     pub(crate) unwritten: Option<Unwritten>,

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use ash::vk;
 use parking_lot::{Mutex, ReentrantMutex};
-use sublet::descriptor::Binder;
 use sublet::device::DriverError;
 use sublet::retire::{Clock, Retire, Ticket, TimelineId};
 use sublet::{Allocator, RetiredResources};
+use sublet_descriptors::Binder;
 
 use super::context::ContextInfo;
 use super::{
@@ -507,7 +507,7 @@ impl DeviceCore {
     }
 
     /// Collects descriptor pools and upload pages, and frees those that were idle for long.
-    pub(crate) fn collect_contexts(&self) -> Result<(), sublet::descriptor::CollectPoolsError> {
+    pub(crate) fn collect_contexts(&self) -> Result<(), sublet_descriptors::CollectPoolsError> {
         self.uploads.collect();
         let round = self.uploads.idle_collects();
         for family in &self.families {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{BinderCreateInfo, DescriptorDevice, TransientSetsCreateInfo};
 use sublet::upload::UploadArenaCreateInfo;
+use sublet_descriptors::{BinderCreateInfo, DescriptorDevice, TransientSetsCreateInfo};
 
 use super::UnwrittenObserver;
 use crate::device::Features;

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt;
 
 use ash::vk;
-use sublet::descriptor::CollectPoolsError as TransientCollectError;
 use sublet::device::DriverError;
 use sublet::retire::{Ticket, TooManyTimelines};
 use sublet::upload::FlushError;
+use sublet_descriptors::CollectPoolsError as TransientCollectError;
 
 use crate::device::LostDevice;
 use crate::list::ListError;

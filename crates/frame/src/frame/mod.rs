@@ -24,9 +24,9 @@ pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
     let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
     let (instance, device) = (gpu.instance(), gpu.device());
     let physical = gpu.physical_device();
-    let descriptors = sublet::descriptor::DescriptorDeviceCreateInfo::for_gpu(gpu);
+    let descriptors = sublet_descriptors::DescriptorDeviceCreateInfo::for_gpu(gpu);
     // SAFETY: the simulated device is never destroyed.
-    let descriptors = unsafe { sublet::descriptor::DescriptorDevice::new(&descriptors) };
+    let descriptors = unsafe { sublet_descriptors::DescriptorDevice::new(&descriptors) };
     let descriptors = descriptors.expect("the simulated driver has every function");
     let info = FramesCreateInfo {
         features: crate::Features::for_gpu(gpu),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{
+use sublet::upload::AllocatorRef;
+use sublet_descriptors::{
     BindPoint, Binder, BindlessHeap, BufferDescriptor, Descriptor, DescriptorKind, ImageDescriptor,
     StageError,
 };
-use sublet::upload::AllocatorRef;
 
 use super::bound::{BindingSlot, BindingTarget, INDICES, VERTICES};
 use super::error::{check_multiple, check_range};

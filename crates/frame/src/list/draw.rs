@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
+use sublet_descriptors::BindPoint;
 
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, buffers};

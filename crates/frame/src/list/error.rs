@@ -5,9 +5,9 @@ use std::fmt;
 
 use ash::vk;
 use sublet::CreateError;
-use sublet::descriptor::{CommitError, CreateBinderError, StageError, UseLayoutError};
 use sublet::device::DriverError;
 use sublet::upload::{CreateUploadError, UploadError};
+use sublet_descriptors::{CommitError, CreateBinderError, StageError, UseLayoutError};
 
 use crate::device::LostDevice;
 use crate::resource::ViewError;

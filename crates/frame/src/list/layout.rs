@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::device::DriverError;
+use sublet_descriptors::{
     DescriptorDevice, PipelineLayoutError, PipelineLayoutInfo, SetLayout, SetLayoutBinding, SetLayoutError,
 };
-use sublet::device::DriverError;
 
 use super::ListError;
 use crate::device::{DeviceCore, LostDevice, Shared};

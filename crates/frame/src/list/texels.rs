@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use ash::vk;
-use sublet::descriptor::{BindPoint, Descriptor, DescriptorKind, TexelBufferDescriptor};
+use sublet_descriptors::{BindPoint, Descriptor, DescriptorKind, TexelBufferDescriptor};
 
 use super::bind::storage;
 use super::bound::BindingTarget;
@@ -21,7 +21,7 @@ impl CommandList {
     ///
     /// ```no_run
     /// use ash::vk;
-    /// use sublet::descriptor::BindPoint;
+    /// use sublet_descriptors::BindPoint;
     /// use sublet_frame::{Buffer, CommandList, ListError, StorageAccess};
     ///
     /// fn bind(list: &mut CommandList, table: &Buffer) -> Result<(), ListError> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::{Allocator, AllocatorCreateInfo, sim};
+use sublet_descriptors::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo, Image, QueueInfo};
 
 pub(crate) use crate::make::{auto, buffer, image, image_info};

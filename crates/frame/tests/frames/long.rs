@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateInfo, DefragmentationAlgorithm, MemoryUsage, sim};
+use sublet_descriptors::BindPoint;
 use sublet_frame::track::{Subresources, Use, steps};
 use sublet_frame::{
     Buffer, Compactor, CompactorCreateInfo, FrameStatistics, Frames, Image, ImageData, ReadBack,

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage, sim};
+use sublet_descriptors::BindPoint;
 use sublet_frame::{
     Attachment, BeginError, CreateFramesError, CreateLayoutError, CreateResourceError, Frames, ListError,
     OpenError, PipelineLayout, ReadError, RenderingInfo, StorageAccess, SubmitError, TransientImage,

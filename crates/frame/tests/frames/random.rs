@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, DefragmentationAlgorithm};
+use sublet_descriptors::BindPoint;
 use sublet_frame::track::Subresources;
 use sublet_frame::{
     Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource,

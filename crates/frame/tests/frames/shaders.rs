@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::sim;
+use sublet_descriptors::{
     BindPoint, BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BufferDescriptor,
     Descriptor, DescriptorKind, HeapCreateInfo, HeapKind, SetLayout,
 };
-use sublet::sim;
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Image, ImageData, ListError, PipelineLayout, RenderingInfo, StorageAccess, ViewError,

@@ -1,7 +1,7 @@
 //! Dynamic state and labels.
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
+use sublet_descriptors::BindPoint;
 use sublet_frame::{Attachment, CommandList, Image, ListError, RenderingInfo, ViewportInfo};
 
 use crate::fixture::{FrameFixture, PROFILES, image_info};

@@ -23,8 +23,8 @@ mod random;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
+use sublet_descriptors::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,

@@ -1,8 +1,8 @@
 //! Mips by the shader, compared with a linear filter of the previous mip.
 
 use ash::vk;
-use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateInfo, MemoryUsage};
+use sublet_descriptors::BindPoint;
 use sublet_frame::track::Subresources;
 use sublet_frame::{Frames, Image, ImageData, ListError, PipelineLayout, StorageAccess, ViewInfo};
 

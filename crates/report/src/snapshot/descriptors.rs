@@ -1,7 +1,7 @@
 //! Descriptor heaps and pools in a snapshot. The field names are those of the JSON.
 
 use serde::{Deserialize, Serialize};
-use sublet::descriptor::{
+use sublet_descriptors::{
     DescriptorHeap, DescriptorPoolState, DescriptorPoolView, HeapStatistics, HeapStore, HostHeap,
     PersistentSets, SlotRun, SlotState, TransientSets,
 };
@@ -95,7 +95,7 @@ pub struct DescriptorPoolMap {
 /// The descriptors of one type in a [`DescriptorPoolMap`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PoolDescriptors {
-    /// The type: the name of a [`DescriptorKind`](sublet::descriptor::DescriptorKind).
+    /// The type: the name of a [`DescriptorKind`](sublet_descriptors::DescriptorKind).
     pub kind: Box<str>,
     /// Number of descriptors that the pool was created with. Bytes for inline uniform blocks.
     pub made: u32,
@@ -187,7 +187,7 @@ impl Snapshot {
     /// O(ranges).
     ///
     /// ```
-    /// use sublet::descriptor::*;
+    /// use sublet_descriptors::*;
     /// use sublet_report::{SlotUse, Snapshot};
     ///
     /// # let (gpu, allocator, _) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));

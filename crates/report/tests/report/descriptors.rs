@@ -1,14 +1,14 @@
 //! Descriptor heaps and pools in snapshots, in their JSON and on the page.
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::retire::Clock;
+use sublet::sim::{Gpu, Profile};
+use sublet::{Allocator, AllocatorCreateInfo};
+use sublet_descriptors::{
     ClassicStore, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorHeap, HeapCreateInfo,
     HeapKind, HostHeap, HostHeapCreateInfo, PersistentSets, PersistentSetsCreateInfo, SetLayout,
     TransientSets, TransientSetsCreateInfo,
 };
-use sublet::retire::Clock;
-use sublet::sim::{Gpu, Profile};
-use sublet::{Allocator, AllocatorCreateInfo};
 use sublet_report::{Page, PoolState, ReadSnapshotError, SlotUse, Snapshot, SnapshotFault};
 
 /// A heap of 16 slots with a live range of 5, 3 retiring slots, and 2 of a frame. One persistent set and two transient

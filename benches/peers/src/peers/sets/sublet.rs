@@ -2,11 +2,11 @@
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
-use sublet::descriptor::{
+use sublet::retire::{Clock, Ticket, TimelineId};
+use sublet_descriptors::{
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorSet, PersistentSets,
     PersistentSetsCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
 };
-use sublet::retire::{Clock, Ticket, TimelineId};
 
 use super::{FramePeer, IN_FLIGHT, LAYOUTS, PeerLayouts, SetPeer, bindings};
 

@@ -1,0 +1,17 @@
+//! Transient descriptor sets through the public API, on simulated drivers that report full pools in all the ways of
+//! real ones.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+mod creation;
+mod exhaustion;
+mod faults;
+mod fixture;
+mod growth;
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../../../../tests/shared/held.rs"]
+mod held;
+mod kinds;
+mod lists;
+mod quirks;
+mod random;
+mod recycling;
