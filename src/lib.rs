@@ -104,7 +104,7 @@ pub use engine::Algorithm;
 pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
-    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError,
+    FindMemoryTypeError, ForeignHandle, HostImportError, MapError, MemoryError, PriorityError,
 };
 pub use memory_type::NoMemoryType;
 pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};

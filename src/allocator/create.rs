@@ -372,7 +372,7 @@ impl Allocator {
     ///
     /// # Safety
     /// See [`Self::provide`].
-    unsafe fn provide_dedicated<H: Copy + Into<BufferOrImage>>(
+    pub(super) unsafe fn provide_dedicated<H: Copy + Into<BufferOrImage>>(
         &self,
         handle: H,
         resource: Resource,

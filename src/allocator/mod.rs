@@ -15,6 +15,7 @@ mod events;
 mod external;
 mod find;
 mod fit;
+mod import;
 mod life;
 mod map;
 mod memory_map;

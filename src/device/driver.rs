@@ -33,7 +33,7 @@ pub(crate) struct DeviceSettings {
 pub struct LiveDevice {
     pub(super) functions: Functions,
     pub(crate) device: vk::Device,
-    physical_device: vk::PhysicalDevice,
+    pub(super) physical_device: vk::PhysicalDevice,
     /// Passed to every `vk*` call if the program gave allocation callbacks for the driver's host memory.
     host_callbacks: Option<vk::AllocationCallbacks<'static>>,
     memory_callbacks: Option<DeviceMemoryCallbacks>,

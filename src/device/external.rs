@@ -1,13 +1,46 @@
-//! Exports handles of memory, and changes its priority.
+//! Exports handles of memory, imports host memory, and changes the priority of memory.
 #![expect(unsafe_code, reason = "calls Vulkan")]
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
 
 use ash::vk;
 
 use super::driver::LiveDevice;
-#[cfg(any(unix, windows))]
 use super::error::DriverError;
 
 impl LiveDevice {
+    /// Returns `minImportedHostPointerAlignment`; `None` without VK_EXT_external_memory_host.
+    pub(crate) fn host_pointer_alignment(&self) -> Option<u64> {
+        self.functions.get_memory_host_pointer_properties?;
+        let query = self.functions.get_physical_device_properties2?;
+        let mut host = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut host);
+        // SAFETY: the physical device is live. The extension of the structure is enabled, since its function exists
+        // (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
+        unsafe { query(self.physical_device, &mut properties) };
+        Some(host.min_imported_host_pointer_alignment.max(1))
+    }
+
+    /// `vkGetMemoryHostPointerPropertiesEXT`: the memory types that memory of the host can be imported to; `None`
+    /// without the extension.
+    ///
+    /// # Safety
+    /// `pointer` points to host memory (VUID-vkGetMemoryHostPointerPropertiesEXT-handleType-01754), and has
+    /// [`Self::host_pointer_alignment`] (-01753).
+    pub(crate) unsafe fn host_pointer_types(
+        &self,
+        pointer: NonNull<c_void>,
+    ) -> Option<Result<u32, DriverError>> {
+        let function = self.functions.get_memory_host_pointer_properties?;
+        let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+        let mut properties = vk::MemoryHostPointerPropertiesEXT::default();
+        // SAFETY: the caller's promise: an aligned pointer to host memory.
+        let result = unsafe { function(self.device, kind, pointer.as_ptr(), &mut properties) };
+        let checked = DriverError::check("vkGetMemoryHostPointerPropertiesEXT", result);
+        Some(checked.map(|()| properties.memory_type_bits))
+    }
+
     /// Returns true if the priority of memory can be changed.
     pub(crate) fn can_set_priority(&self) -> bool {
         self.settings.pageable_device_local_memory && self.functions.set_device_memory_priority.is_some()

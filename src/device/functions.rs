@@ -94,6 +94,8 @@ functions! {
     get_semaphore_counter_value: PFN_vkGetSemaphoreCounterValue = device "vkGetSemaphoreCounterValue" may | "vkGetSemaphoreCounterValueKHR";
     /// Optional: required for exporting memory as a file descriptor.
     get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
+    /// Optional: required for importing host memory.
+    get_memory_host_pointer_properties: PFN_vkGetMemoryHostPointerPropertiesEXT = device "vkGetMemoryHostPointerPropertiesEXT" may;
     /// Optional: required for exporting memory as a Windows handle.
     get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
 }

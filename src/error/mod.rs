@@ -20,4 +20,4 @@ pub use defragment::BeginDefragmentationError;
 pub use memory::MemoryError;
 pub use pool::CreatePoolError;
 pub use resource::{CreateError, FindMemoryTypeError};
-pub use sharing::{AliasError, ExportError, PriorityError};
+pub use sharing::{AliasError, ExportError, HostImportError, PriorityError};

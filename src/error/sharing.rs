@@ -1,4 +1,4 @@
-//! Errors of aliasing resources, changing priorities and exporting memory.
+//! Errors of aliasing resources, changing priorities, and exporting and importing memory.
 
 use std::error::Error;
 use std::fmt;
@@ -6,6 +6,7 @@ use std::fmt;
 use ash::vk;
 
 use super::access::ForeignHandle;
+use super::resource::CreateError;
 use crate::device::DriverError;
 
 /// The reason why a buffer or image cannot be created in the memory of an allocation.
@@ -156,5 +157,81 @@ impl From<ForeignHandle> for ExportError {
 impl From<DriverError> for ExportError {
     fn from(error: DriverError) -> Self {
         Self::Driver(error)
+    }
+}
+
+/// The reason why host memory could not be imported.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum HostImportError {
+    /// VK_EXT_external_memory_host is not enabled: its function was neither passed nor found. Remedy: enable it, or
+    /// copy the bytes.
+    NotEnabled,
+    /// Address or size of the memory is not a multiple of `minImportedHostPointerAlignment`
+    /// ([`host_import_alignment`](crate::Allocator::host_import_alignment)). Remedy: allocate whole pages.
+    Misaligned {
+        /// The address of the first byte.
+        address: u64,
+        /// The size in bytes.
+        size: u64,
+        /// Both have to be multiples of it, in bytes.
+        alignment: u64,
+    },
+    /// The buffer requires more bytes than the memory has. Remedy: a smaller buffer.
+    TooSmall {
+        /// Required bytes.
+        needed: u64,
+        /// Bytes of the memory.
+        given: u64,
+    },
+    /// No host-coherent memory type suits both the memory and the buffer.
+    MemoryTypes {
+        /// The types that the memory can be imported to, as bits.
+        host: u32,
+        /// The types that suit the buffer, as bits.
+        buffer: u32,
+    },
+    /// The driver rejected the pointer.
+    Driver(DriverError),
+    /// The buffer was not created, or the driver did not import the memory.
+    Create(CreateError),
+}
+
+impl fmt::Display for HostImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnabled => f.write_str("VK_EXT_external_memory_host is not enabled"),
+            Self::Misaligned { address, size, alignment } => {
+                write!(
+                    f,
+                    "{size} bytes at {address:#x} cannot be imported: both must be multiples of {alignment}"
+                )
+            }
+            Self::TooSmall { needed, given } => {
+                write!(f, "the buffer requires {needed} bytes, but the memory has {given}")
+            }
+            Self::MemoryTypes { host, buffer } => write!(
+                f,
+                "no host-coherent memory type suits the memory (types {host:#b}) and the buffer (types {buffer:#b})"
+            ),
+            Self::Driver(error) => write!(f, "the memory cannot be imported: {error}"),
+            Self::Create(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for HostImportError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => error.source(),
+            Self::Create(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<CreateError> for HostImportError {
+    fn from(error: CreateError) -> Self {
+        Self::Create(error)
     }
 }

@@ -199,6 +199,7 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
         get_buffer_device_address: None,
         set_device_memory_priority: None,
         get_memory_fd: None,
+        get_memory_host_pointer_properties: None,
         get_semaphore_counter_value: None,
         get_memory_win32_handle: None,
     }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ash::vk;
@@ -458,6 +459,59 @@ impl Frames {
         // SAFETY: the caller's own promise.
         unsafe { create_transient_images(&self.core, images, allocation) }
             .map_err(|error| self.core.or_lost(error))
+    }
+
+    /// Creates a buffer whose bytes are those of host memory: a long-lived source of copies, such as a mapped file or
+    /// the arena of a decoder. See [`Allocator::import_host_buffer`] for the alignment and the memory type. `info` has
+    /// at most the size of the memory.
+    ///
+    /// The buffer keeps `owner`, the value that owns the memory, until the device is done with it and the last clone of
+    /// the buffer is dropped. Copy from it with [`CommandList::copy_buffer`] and
+    /// [`CommandList::copy_buffer_to_image`].
+    ///
+    /// # Errors
+    /// [`CreateResourceError::HostImport`].
+    ///
+    /// # Safety
+    /// See [`Allocator::import_host_buffer`]. The memory stays valid until `owner` is dropped.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// # use std::ptr::NonNull; use std::sync::Arc;
+    /// #[repr(align(4096))]
+    /// struct Page([u8; 4096]);
+    ///
+    /// assert_eq!(frames.allocator().host_import_alignment(), Some(4096));
+    /// let asset: Arc<[Page]> = (0..16).map(|at| Page([at; 4096])).collect();
+    /// let memory = NonNull::slice_from_raw_parts(NonNull::from(&asset[..]).cast::<u8>(), 16 * 4096);
+    /// let info = vk::BufferCreateInfo::default().size(16 * 4096).usage(vk::BufferUsageFlags::TRANSFER_SRC);
+    /// // SAFETY: the `Arc` owns the memory, which nothing writes.
+    /// let source = unsafe { frames.import_host_memory(&info, memory, asset) }?;
+    /// # let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(usage);
+    /// # let target = unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    ///
+    /// # frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.copy_buffer(&source, &target, &[vk::BufferCopy { src_offset: 3 * 4096, dst_offset: 0, size: 256 }])?;
+    /// let read = list.read_buffer(&target, 0..256)?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// drop(source); // the list keeps it
+    /// frames.wait(&read)?;
+    /// assert_eq!(read.bytes()?, [3; 256]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn import_host_memory(
+        &self,
+        info: &vk::BufferCreateInfo<'_>,
+        memory: NonNull<[u8]>,
+        owner: impl Send + Sync + 'static,
+    ) -> Result<Buffer, CreateResourceError> {
+        // SAFETY: the caller's own promise.
+        let made = unsafe { Buffer::import_host(&self.core, info, memory, Box::new(owner)) };
+        made.map_err(|error| self.core.or_lost(error))
     }
 
     /// Imports a buffer of the program, for use in lists.

@@ -1,8 +1,10 @@
 //! Buffers with shared ownership.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 use ash::vk;
@@ -178,6 +180,28 @@ impl Buffer {
         // SAFETY: the caller's promise.
         let facts = unsafe { BufferFacts::of(info) };
         Ok(Self::register(core, handle, facts, ResourceMemory::Shared { memory: memory.clone(), range }))
+    }
+
+    /// # Safety
+    /// See [`Allocator::import_host_buffer`](sublet::Allocator::import_host_buffer). The memory stays valid until
+    /// `owner` is dropped.
+    #[track_caller]
+    pub(crate) unsafe fn import_host(
+        core: &Arc<DeviceCore>,
+        info: &vk::BufferCreateInfo<'_>,
+        memory: NonNull<[u8]>,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Self, CreateResourceError> {
+        // SAFETY: the caller's promise. The body drops the owner after it has destroyed the buffer.
+        let (handle, made) = unsafe { core.allocator.import_host_buffer(info, memory, None) }?;
+        // SAFETY: as above.
+        let facts = unsafe { BufferFacts::of(info) };
+        let buffer = Self::register(core, handle, facts, ResourceMemory::Host(Some(made), owner));
+        if let Some(unwritten) = &core.info.unwritten {
+            // Host writes are not tracked.
+            unwritten.mark(buffer.id().into());
+        }
+        Ok(buffer)
     }
 
     /// Wraps a buffer without ownership.

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 
 use ash::vk;
-use sublet::CreateError;
 use sublet::device::DriverError;
+use sublet::{CreateError, HostImportError};
 
 use crate::device::LostDevice;
 
@@ -19,6 +19,8 @@ pub enum CreateResourceError {
     Create(CreateError),
     /// The shared memory belongs to other frames.
     OtherFrames,
+    /// The memory of the host was not imported.
+    HostImport(HostImportError),
 }
 
 impl fmt::Display for CreateResourceError {
@@ -27,6 +29,7 @@ impl fmt::Display for CreateResourceError {
             Self::Lost => f.write_str("the device is lost"),
             Self::Create(error) => error.fmt(f),
             Self::OtherFrames => f.write_str("the shared memory belongs to other frames"),
+            Self::HostImport(error) => error.fmt(f),
         }
     }
 }
@@ -37,6 +40,7 @@ impl Error for CreateResourceError {
             Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::Create(error) => error.source(),
             Self::OtherFrames => None,
+            Self::HostImport(error) => error.source(),
         }
     }
 }
@@ -48,6 +52,12 @@ impl LostDevice for CreateResourceError {
 impl From<CreateError> for CreateResourceError {
     fn from(error: CreateError) -> Self {
         Self::Create(error)
+    }
+}
+
+impl From<HostImportError> for CreateResourceError {
+    fn from(error: HostImportError) -> Self {
+        Self::HostImport(error)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory of resources, shared or movable.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -66,6 +67,8 @@ pub(crate) enum ResourceMemory {
         memory: SharedMemory,
         range: MemoryRange,
     },
+    /// Memory of the host, and the value that keeps it alive.
+    Host(Option<Allocation>, #[expect(dead_code, reason = "it is only dropped")] Box<dyn Any + Send + Sync>),
     /// The resource is imported, with its memory.
     Foreign,
 }
@@ -81,7 +84,7 @@ impl ResourceMemory {
     /// Returns the allocation if it never moves.
     pub(crate) fn allocation(&self) -> Option<&Allocation> {
         match self {
-            Self::Own(allocation) => allocation.as_ref(),
+            Self::Own(allocation) | Self::Host(allocation, _) => allocation.as_ref(),
             Self::Shared { memory, .. } => Some(memory.allocation()),
             Self::Movable(_) | Self::Foreign => None,
         }
@@ -91,14 +94,14 @@ impl ResourceMemory {
     pub(crate) fn shared_range(&self) -> Option<MemoryRange> {
         match self {
             Self::Shared { range, .. } => Some(*range),
-            Self::Own(_) | Self::Movable(_) | Self::Foreign => None,
+            Self::Own(_) | Self::Host(..) | Self::Movable(_) | Self::Foreign => None,
         }
     }
 
     /// Returns the current memory range.
     pub(crate) fn current_range(&self) -> Option<MemoryRange> {
         match self {
-            Self::Own(allocation) => allocation.as_ref().map(range_of),
+            Self::Own(allocation) | Self::Host(allocation, _) => allocation.as_ref().map(range_of),
             Self::Movable(memory) => memory.current_range(),
             Self::Shared { range, .. } => Some(*range),
             Self::Foreign => None,
@@ -108,7 +111,8 @@ impl ResourceMemory {
     /// Releases the memory after the object with this handle was destroyed.
     pub(crate) fn release(&mut self, core: &DeviceCore, handle: u64) {
         match self {
-            Self::Own(allocation) => free(core, allocation.take()),
+            // The host's memory is dropped later, with `self`.
+            Self::Own(allocation) | Self::Host(allocation, _) => free(core, allocation.take()),
             Self::Movable(memory) => memory.release(core, handle),
             // The last resource in it frees the memory.
             Self::Shared { .. } | Self::Foreign => {}

@@ -15,6 +15,7 @@ mod faults;
 mod fill;
 mod fixture;
 mod foreign;
+mod host;
 mod images;
 mod life;
 mod long;

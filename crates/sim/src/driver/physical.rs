@@ -9,6 +9,7 @@ use crate::facts::profiles::{
     DescriptorLimits, LimitsProfile, MAX_GROUPS, MAX_STORAGE_BUFFER_RANGE, MAX_UNIFORM_BUFFER_RANGE,
 };
 use crate::facts::{chain, extensions};
+use crate::memory::external::HOST_POINTER_ALIGNMENT;
 use crate::objects::entry::{entries, on_physical_device};
 use crate::objects::features::EnabledFeatures;
 use crate::objects::state::{GpuState, Instance};
@@ -107,6 +108,9 @@ unsafe extern "system" fn properties2(
         if let Some(out) = heap {
             descriptor_heap::write_properties(gpu_state, out);
         }
+        fill!(PhysicalDeviceExternalMemoryHostPropertiesEXT, |out| {
+            out.min_imported_host_pointer_alignment = HOST_POINTER_ALIGNMENT;
+        });
         fill!(PhysicalDeviceDriverProperties, |out| {
             out.driver_id = gpu_state.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
@@ -528,6 +532,14 @@ fn shared_memory(
     asked: vk::ExternalMemoryHandleTypeFlags,
 ) -> vk::ExternalMemoryProperties {
     let fd = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    let host = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    if asked == host && instance.gpu_state.profile.features.external_memory {
+        return vk::ExternalMemoryProperties {
+            external_memory_features: vk::ExternalMemoryFeatureFlags::IMPORTABLE,
+            compatible_handle_types: host,
+            ..Default::default()
+        };
+    }
     if asked != fd || !instance.gpu_state.profile.features.external_memory {
         return vk::ExternalMemoryProperties::default();
     }

@@ -44,6 +44,8 @@ pub(crate) fn device(profile: &Profile) -> Vec<String> {
         ("VK_EXT_inline_uniform_block", features.inline_uniform_block),
         ("VK_EXT_descriptor_buffer", features.descriptor_buffer),
         ("VK_EXT_descriptor_heap", profile.limits.descriptor_heap.is_some()),
+        // Drivers that share memory mostly have it.
+        ("VK_EXT_external_memory_host", features.external_memory),
         ("VK_EXT_memory_budget", features.memory_budget),
         ("VK_EXT_memory_priority", features.memory_priority),
         ("VK_EXT_mutable_descriptor_type", features.mutable_descriptor_type),

@@ -51,7 +51,15 @@ unsafe extern "system" fn allocate(
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
         let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(info.p_next) };
         let fd = fd.filter(|info| !info.handle_type.is_empty()).map(|info| info.fd);
-        let shared = match external::imported(&asked, fd) {
+        // SAFETY: as above.
+        let host = unsafe { chain::find::<vk::ImportMemoryHostPointerInfoEXT<'_>>(info.p_next) };
+        let host = host.filter(|info| !info.handle_type.is_empty()).map(|info| info.p_host_pointer);
+        let shared = match host {
+            // SAFETY: VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750.
+            Some(pointer) => unsafe { external::imported_host(device.profile(), &asked, pointer) },
+            None => external::imported(&asked, fd),
+        };
+        let shared = match shared {
             Ok(shared) => shared,
             Err((vuid, text)) => {
                 device.report(vuid, text);

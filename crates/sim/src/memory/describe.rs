@@ -25,7 +25,7 @@ pub(crate) unsafe fn describe_buffer(
     let external = unsafe { chain::find::<vk::ExternalMemoryBufferCreateInfo<'_>>(info.p_next) };
     let mut description = BufferDescription::from(info);
     let external = external.map_or(0, |info| info.handle_types.as_raw());
-    description.external = external != 0;
+    description.external = may_be_dedicated(external);
     let limit = device.profile().limits.max_buffer_size;
     refuse_if!(info.size == 0 => "VUID-VkBufferCreateInfo-size-00912", "size is 0");
     refuse_if!(info.usage.is_empty() => "VUID-VkBufferCreateInfo-usage-requiredbitmask", "usage is 0");
@@ -63,12 +63,18 @@ pub(crate) unsafe fn describe_image(
     let external = unsafe { chain::find::<vk::ExternalMemoryImageCreateInfo<'_>>(info.p_next) };
     let mut description = ImageDescription::from(info);
     let external = external.map_or(0, |info| info.handle_types.as_raw());
-    description.external = external != 0;
+    description.external = may_be_dedicated(external);
     check_image(device, &description, info.initial_layout)?;
     refuse_if!(info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2
         => "VUID-VkImageCreateInfo-sharingMode-00942",
         "sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
     Ok((description, external, info.sharing_mode == vk::SharingMode::EXCLUSIVE))
+}
+
+/// Returns whether a handle type is among these that dedicated memory can have. Memory of a host pointer is never
+/// dedicated: VUID-VkMemoryAllocateInfo-pNext-02806.
+fn may_be_dedicated(handle_types: u32) -> bool {
+    handle_types & !vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT.as_raw() != 0
 }
 
 fn check_image(

@@ -1,15 +1,19 @@
 //! Memory that is shared within one process. File descriptors are real, and memory that is imported from one has the
-//! bytes of the exported memory, on any simulated device.
+//! bytes of the exported memory, on any simulated device. Memory that is imported from a host pointer has the bytes of
+//! the program.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ash::vk;
 use ash::vk::Handle as _;
 
+use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
+use crate::facts::profiles::Profile;
 use crate::objects::entry::{checked, entries, on_device};
 use crate::objects::memory::MemoryInfo;
 use crate::objects::store::Store;
@@ -18,6 +22,74 @@ entries! {
     Device result vk::PFN_vkGetMemoryFdKHR = memory_fd: ext "VK_KHR_external_memory_fd" "vkGetMemoryFdKHR";
     Device result vk::PFN_vkGetMemoryFdPropertiesKHR = fd_properties:
         ext "VK_KHR_external_memory_fd" "vkGetMemoryFdPropertiesKHR";
+    Device result vk::PFN_vkGetMemoryHostPointerPropertiesEXT = host_pointer_properties:
+        ext "VK_EXT_external_memory_host" "vkGetMemoryHostPointerPropertiesEXT";
+}
+
+/// `minImportedHostPointerAlignment`.
+pub(crate) const HOST_POINTER_ALIGNMENT: u64 = 4096;
+
+const HOST: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+
+fn is_aligned(pointer: *const c_void) -> bool {
+    widen(pointer.addr()) % HOST_POINTER_ALIGNMENT == 0
+}
+
+/// The memory types that host pointers can be imported to: coherent ones, in host memory if there is any.
+fn host_pointer_types(profile: &Profile) -> u32 {
+    let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    let bits = |excluded: vk::MemoryPropertyFlags| {
+        let fits = |flags: vk::MemoryPropertyFlags| flags.contains(coherent) && !flags.intersects(excluded);
+        let types = (0..).zip(profile.types).filter(|(_, kind)| fits(kind.flags));
+        types.fold(0, |bits, (index, _): (u32, _)| bits | 1 << index)
+    };
+    let amd = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD;
+    match bits(vk::MemoryPropertyFlags::DEVICE_LOCAL | amd) {
+        0 => bits(amd),
+        host => host,
+    }
+}
+
+unsafe extern "system" fn host_pointer_properties(
+    device: vk::Device,
+    handle_type: vk::ExternalMemoryHandleTypeFlags,
+    pointer: *const c_void,
+    p_properties: *mut vk::MemoryHostPointerPropertiesEXT<'_>,
+) -> vk::Result {
+    checked(device, "vkGetMemoryHostPointerPropertiesEXT", |device| {
+        refuse_if!(handle_type != HOST => "VUID-vkGetMemoryHostPointerPropertiesEXT-handleType-01752",
+            "handleType is {:#x}, which is no host allocation", handle_type.as_raw());
+        refuse_if!(!is_aligned(pointer) => "VUID-vkGetMemoryHostPointerPropertiesEXT-pHostPointer-01753",
+            "pHostPointer is {pointer:p}, which is no multiple of {HOST_POINTER_ALIGNMENT}");
+        // SAFETY: VUID-vkGetMemoryHostPointerPropertiesEXT-pMemoryHostPointerProperties-parameter.
+        if let Some(out) = unsafe { p_properties.as_mut() } {
+            out.memory_type_bits = host_pointer_types(device.profile());
+        }
+        Ok(vk::Result::SUCCESS)
+    })
+}
+
+/// The bytes of the program that an import shares; `Ok(None)` for a null pointer.
+///
+/// # Safety
+///
+/// A pointer that is not null is valid for `asked.size` bytes as long as the memory exists
+/// (VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750).
+pub(crate) unsafe fn imported_host(
+    profile: &Profile,
+    asked: &MemoryInfo,
+    pointer: *mut c_void,
+) -> Result<Option<Arc<Store>>, Broken> {
+    let Some(start) = NonNull::new(pointer.cast::<u8>()) else { return Ok(None) };
+    refuse_if!(!is_aligned(pointer) => "VUID-VkImportMemoryHostPointerInfoEXT-pHostPointer-01749",
+        "pHostPointer is {pointer:p}, which is no multiple of {HOST_POINTER_ALIGNMENT}");
+    refuse_if!(asked.size % HOST_POINTER_ALIGNMENT != 0 => "VUID-VkMemoryAllocateInfo-allocationSize-01745",
+        "allocationSize is {}, which is no multiple of {HOST_POINTER_ALIGNMENT}", asked.size);
+    refuse_if!(host_pointer_types(profile).checked_shr(asked.type_index).unwrap_or(0) & 1 == 0
+        => "VUID-VkMemoryAllocateInfo-memoryTypeIndex-01744",
+        "memory type {} is none of a host pointer", asked.type_index);
+    // SAFETY: the promise of `imported_host`.
+    Ok(Some(Arc::new(unsafe { Store::of_host(start, asked.size) })))
 }
 
 unsafe extern "system" fn memory_fd(

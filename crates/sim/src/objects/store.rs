@@ -86,6 +86,10 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
+        if self.layout.size() == 0 {
+            // The bytes are the program's.
+            return;
+        }
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
         self.host_limit.taken.fetch_sub(self.size, Ordering::Relaxed);
@@ -119,6 +123,18 @@ impl Store {
     pub(crate) fn new(size: u64, split: bool, host_limit: &Arc<HostMemoryLimit>) -> Self {
         let host_limit = Arc::clone(host_limit);
         Self { size, host_limit, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
+    }
+
+    /// `size` bytes of the program, for host and device.
+    ///
+    /// # Safety
+    ///
+    /// They are valid for reads and writes as long as the store is used.
+    pub(crate) unsafe fn of_host(start: NonNull<u8>, size: u64) -> Self {
+        let host_limit = Arc::new(HostMemoryLimit::new(0));
+        let layout = Layout::new::<()>();
+        let view = View { host_limit: Arc::clone(&host_limit), size: 0, base: start, layout, start };
+        Self { device: OnceLock::from(view), ..Self::new(size, false, &host_limit) }
     }
 
     /// `size` bytes that are in other stores; some may be in none.

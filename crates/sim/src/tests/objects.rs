@@ -580,3 +580,63 @@ fn a_device_that_leaks_gives_its_heaps_back() {
     unsafe { gpu.device().free_memory(memory, None) };
     assert_eq!(gpu.finish(), []);
 }
+
+#[repr(align(4096))]
+struct Page([u8; 4096]);
+
+const INVALID: vk::Result = vk::Result::ERROR_INVALID_EXTERNAL_HANDLE;
+
+/// The memory has the bytes of the program, and frees none of them.
+#[test]
+fn imported_host_memory_is_the_programs() {
+    let gpu = simple();
+    let host = ash::ext::external_memory_host::Device::new(gpu.instance(), gpu.device());
+    let query = |kind, pointer: *mut c_void| {
+        let mut properties = vk::MemoryHostPointerPropertiesEXT::default();
+        let function = host.fp().get_memory_host_pointer_properties_ext;
+        let result = unsafe { function(gpu.device().handle(), kind, pointer, &mut properties) };
+        result.result_with_success(properties.memory_type_bits)
+    };
+    let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    let mut pages = vec![Page([1; 4096]), Page([2; 4096])];
+    let pointer = pages.as_mut_ptr().cast::<c_void>();
+    assert_eq!(query(kind, pointer), Ok(1));
+    let beyond = pointer.wrapping_byte_add(8);
+    let rule = "VUID-vkGetMemoryHostPointerPropertiesEXT-pHostPointer-01753";
+    refuses(&gpu, rule, query(kind, beyond));
+    let rule = "VUID-vkGetMemoryHostPointerPropertiesEXT-handleType-01752";
+    let fd = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    refuses(&gpu, rule, query(fd, pointer));
+
+    let import = |pointer: *mut c_void, size| {
+        let mut import =
+            vk::ImportMemoryHostPointerInfoEXT::default().handle_type(kind).host_pointer(pointer);
+        let info = vk::MemoryAllocateInfo::default().allocation_size(size).push_next(&mut import);
+        unsafe { gpu.device().allocate_memory(&info, None) }
+    };
+    assert_eq!(import(beyond, 4096), Err(INVALID));
+    assert_eq!(reports(&gpu), ["VUID-VkImportMemoryHostPointerInfoEXT-pHostPointer-01749"]);
+    assert_eq!(import(pointer, 4100), Err(INVALID));
+    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-allocationSize-01745"]);
+    let memory = import(pointer, 8192).unwrap();
+    assert!(unsafe { gpu.write_memory(memory, 4095, &[7, 8]) });
+    assert_eq!(unsafe { gpu.read_memory(memory, 4094, 4) }, Some(vec![1, 7, 8, 2]));
+    unsafe { gpu.device().free_memory(memory, None) };
+    assert_eq!((pages[0].0[4095], pages[1].0[0]), (7, 8));
+    gpu.finish();
+}
+
+#[test]
+fn host_pointers_have_memory_types() {
+    let gpu = Gpu::new(profile("nvidia-h200"));
+    let mut page = Page([0; 4096]);
+    let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    let mut import =
+        vk::ImportMemoryHostPointerInfoEXT::default().handle_type(kind).host_pointer((&raw mut page).cast());
+    let device_local = type_with(profile("nvidia-h200"), NONE, VISIBLE).unwrap();
+    let info = vk::MemoryAllocateInfo::default().allocation_size(4096).memory_type_index(device_local);
+    let made = unsafe { gpu.device().allocate_memory(&info.push_next(&mut import), None) };
+    assert_eq!(made, Err(INVALID));
+    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-memoryTypeIndex-01744"]);
+    gpu.finish();
+}
