@@ -77,23 +77,10 @@ pub(crate) enum Other {
 
 #[cfg(test)]
 std::thread_local! {
-    /// The number of calls that this thread made to an [`Engine`].
+    /// The number of calls that this thread made to the complete allocation of an [`Engine`].
     pub(crate) static ENGINE_CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    /// The numbers of calls that this thread made to [`Engine::grant_fast`] and [`Engine::grant_slow`].
-    pub(crate) static FAST_CALLS: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
-}
-
-/// [`Metadata::allocate`] of a [`Buddy`], with the signature of [`Engine::grant`].
-#[cold]
-#[inline(never)]
-fn grant_of_buddy(
-    buddy: &mut Buddy,
-    size: u64,
-    alignment: Alignment,
-    tag: Tag,
-) -> Option<(Key, RegionId, u64)> {
-    let (key, span) = buddy.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
-    Some((key, span.region, span.offset))
+    /// The number of calls that this thread made to [`Engine::try_allocate`].
+    pub(crate) static FAST_CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// Calls a method of the contained engine. The last argument is the result without regions.
@@ -182,61 +169,22 @@ impl Engine {
         matches!(self, Self::Other(Other::Buddy(_)))
     }
 
-    /// A faster [`Metadata::allocate`], for the balanced strategy and the lower side. Returns the key, the region, and
-    /// the offset in it, or `None` if there is no space.
+    /// The fast path, for the balanced strategy and the lower side. Returns the key, the region, and the offset in it. On
+    /// `None`, nothing changed, and the caller continues with [`Metadata::allocate`].
     #[inline(always)]
-    pub(crate) fn grant(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-    ) -> Option<(Key, RegionId, u64)> {
-        match self.grant_fast(size, alignment, tag) {
-            Some(granted) => Some(granted),
-            None => self.grant_slow(size, alignment, tag),
-        }
-    }
-
-    /// [`Self::grant`] on the fast path only. On `None`, the caller continues with [`Self::grant_slow`].
-    #[inline(always)]
-    pub(crate) fn grant_fast(
+    pub(crate) fn try_allocate(
         &mut self,
         size: u64,
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
         #[cfg(test)]
-        {
-            ENGINE_CALLS.set(ENGINE_CALLS.get() + 1);
-            FAST_CALLS.set((FAST_CALLS.get().0 + 1, FAST_CALLS.get().1));
-        }
+        FAST_CALLS.set(FAST_CALLS.get() + 1);
         match self {
-            Self::Tlsf(tlsf) => tlsf.grant_fast(size, alignment, tag),
-            Self::Linear(linear) => {
-                let region = linear.current();
-                match linear.grant(size, alignment, tag) {
-                    Some((key, offset)) => Some((key, region, offset)),
-                    None => linear.grant_elsewhere(size, alignment, tag),
-                }
-            }
-            Self::Other(Other::Buddy(buddy)) => grant_of_buddy(buddy, size, alignment, tag),
+            Self::Tlsf(tlsf) => tlsf.try_allocate(size, alignment, tag),
+            Self::Linear(linear) => linear.try_allocate(size, alignment, tag),
+            Self::Other(Other::Buddy(buddy)) => buddy.try_allocate(size, alignment, tag),
             Self::Other(Other::Unmade(_)) => None,
-        }
-    }
-
-    /// The slow path after [`Self::grant_fast`]. Only a [`Tlsf`] has one.
-    #[cold]
-    pub(crate) fn grant_slow(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-    ) -> Option<(Key, RegionId, u64)> {
-        #[cfg(test)]
-        FAST_CALLS.set((FAST_CALLS.get().0, FAST_CALLS.get().1 + 1));
-        match self {
-            Self::Tlsf(tlsf) => tlsf.grant_slow(size, alignment, tag),
-            Self::Linear(_) | Self::Other(_) => None,
         }
     }
 
@@ -512,7 +460,7 @@ mod tests {
             engine.give_slabs_back();
             let upper = Request { upper: true, ..asked(1, 1) };
             let asked = [asked(1, 1), asked(0, 1), asked(8192, 4096), upper].map(|request| {
-                let granted = engine.grant(request.size, request.alignment, request.tag);
+                let granted = engine.try_allocate(request.size, request.alignment, request.tag);
                 (granted, engine.allocate(&request), engine.fits(&request), engine.least_capacity(&request))
             });
             let of_key = (engine.free(key), engine.span(key), engine.tag(key), engine.set_tag(key, Tag(1)));

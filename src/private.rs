@@ -4,7 +4,7 @@
 //! | item | reason |
 //! |---|---|
 //! | [`RecordedCall`], [`Outcome`], `record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
-//! | [`ResourceRequirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and its own create-info, which are read late |
+//! | [`ResourceRequirements`], [`Resource`], `allocate`, [`CreateInside`] | C passes a `VkMemoryRequirements` and its own create-info, which are read late |
 //! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, including the mapping |
 //! | [`OpenDefragmentation`], [`PlannedAllocationMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`LiveDevice`], `device` | the C interface destroys resources with the allocator's functions |
@@ -58,7 +58,7 @@ macro_rules! inside {
 }
 
 inside! {
-    fn allocate_as<'i>(
+    fn allocate<'i>(
         &self, resource: Resource, info: impl Fn() -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
     ) -> Result<Allocation, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);

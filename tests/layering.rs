@@ -146,28 +146,16 @@ fn other_packages_use_the_public_interface() {
     }
 }
 
-/// Every file that the page names exists. A function named after a file in a list is defined in that file.
+/// Every file that the page names exists.
 #[test]
 fn the_page_names_what_exists() {
     let page = fs::read_to_string(Path::new(ROOT).join(PAGE)).unwrap();
     let quoted = page.split('`').skip(1).step_by(2);
     let paths = quoted.filter(|text| text.contains('/') && !text.contains(char::is_whitespace));
-    let mut faults: Vec<String> = paths
+    let faults: Vec<String> = paths
         .filter(|path| !Path::new(ROOT).join(path).exists())
         .map(|path| format!("{PAGE} names {path}"))
         .collect();
-    let mut seen = 0;
-    for line in page.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())) {
-        let mut parts = line.split('`');
-        if let (Some(path), Some(", "), Some(function)) = (parts.nth(1), parts.next(), parts.next()) {
-            seen += 1;
-            let text = fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_default();
-            if !text.contains(&format!("fn {}", function.rsplit("::").next().unwrap())) {
-                faults.push(format!("{PAGE} names {function} in {path}"));
-            }
-        }
-    }
-    assert!(seen > 10, "only {seen} functions");
     report(&faults);
 }
 

@@ -39,7 +39,11 @@ impl Allocator {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(Resource::unknown(ResourceRequirements::from(requirements)), info, Location::caller())
+        self.allocate(
+            Resource::unknown(ResourceRequirements::from(requirements)),
+            || info,
+            Location::caller(),
+        )
     }
 
     /// Allocates memory of a known resource kind, for a resource that the program creates and binds itself.
@@ -62,7 +66,7 @@ impl Allocator {
     ) -> Result<Allocation, AllocationError> {
         self.allocate(
             Resource::of_kind(ResourceRequirements::from(requirements), kind),
-            info,
+            || info,
             Location::caller(),
         )
     }
@@ -145,7 +149,7 @@ impl Allocator {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `buffer` is a live buffer of the allocator's device.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(Resource::buffer(requirements, buffer, None), info, Location::caller())
+        self.allocate(Resource::buffer(requirements, buffer, None), || info, Location::caller())
     }
 
     /// Allocates memory for an image without binding it.
@@ -164,7 +168,7 @@ impl Allocator {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `image` is a live image of the allocator's device and not disjoint.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(Resource::image(requirements, image, None), info, Location::caller())
+        self.allocate(Resource::image(requirements, image, None), || info, Location::caller())
     }
 
     /// Frees an allocation. Its block may be freed as well.
@@ -270,9 +274,9 @@ mod tests {
             AllocationCreateInfo { flags: smallest | Flags::NEVER_ALLOCATE, ..named },
         ]
         .map(|info| {
-            FAST_CALLS.set((0, 0));
+            FAST_CALLS.set(0);
             let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
-            let looks = FAST_CALLS.get().0;
+            let looks = FAST_CALLS.get();
             assert_eq!(allocator.allocation_info(&allocation).unwrap().name.as_deref(), info.name);
             (looks, allocation)
         });

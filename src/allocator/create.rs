@@ -11,7 +11,7 @@ use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, ResourceRequirements, find_in_chain};
-use crate::error::{AllocationError, CreateError};
+use crate::error::CreateError;
 
 impl Allocator {
     /// Creates a buffer, allocates memory for it and binds it (unless [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
@@ -68,7 +68,7 @@ impl Allocator {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, || info, caller) }
+        unsafe { self.allocate_and_bind(buffer, resource, || info, None, caller) }
     }
 
     /// Like [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -90,7 +90,7 @@ impl Allocator {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide_dedicated(buffer, resource, info, next, Location::caller()) }
+        unsafe { self.allocate_and_bind(buffer, resource, || info, Some(next), Location::caller()) }
     }
 
     /// Rejects buffers above the device's limit before the driver is called (VUID-VkBufferCreateInfo-size-06409).
@@ -237,7 +237,7 @@ impl Allocator {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide(image, resource, || info, Location::caller()) }
+        unsafe { self.allocate_and_bind(image, resource, || info, None, Location::caller()) }
     }
 
     /// Like [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -259,7 +259,7 @@ impl Allocator {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide_dedicated(image, resource, info, next, Location::caller()) }
+        unsafe { self.allocate_and_bind(image, resource, || info, Some(next), Location::caller()) }
     }
 
     /// Creates an image, and returns its requirements.
@@ -293,44 +293,52 @@ impl Allocator {
         Ok((image, unsafe { device.requirements(BufferOrImage::Image(image)) }))
     }
 
-    /// Allocates and binds memory. Destroys the resource if either fails. `info` is as for [`Self::allocate_as`].
+    /// Allocates and binds memory; dedicated memory with a chain if there is a `next`. Destroys the resource if either
+    /// fails. `info` is as for [`Self::allocate`].
     ///
     /// # Safety
     /// `handle` is new and not bound, and `resource` has its requirements.
     #[inline(always)]
-    unsafe fn provide<'i, H: Copy + Into<BufferOrImage>, I: Borrow<AllocationCreateInfo<'i>>>(
+    pub(super) unsafe fn allocate_and_bind<
+        'i,
+        H: Copy + Into<BufferOrImage>,
+        I: Borrow<AllocationCreateInfo<'i>>,
+    >(
         &self,
         handle: H,
         resource: Resource,
         info: impl Fn() -> I,
+        next: Option<MemoryAllocateNext>,
         caller: &'static Location<'static>,
     ) -> Result<(H, Allocation), CreateError> {
         let asked = info();
         let asked = asked.borrow();
-        match self.allocate_usual::<false>(&resource, asked, self.inner.bookkeeping.any()) {
-            Ok(allocation) => {
-                // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
-                // bound.
-                unsafe { self.bind_new(handle.into(), &allocation, asked.flags) }?;
-                Ok((handle, allocation))
-            }
-            Err(miss) => {
-                let (info, mut made) = (info(), None);
-                let info = info.borrow();
-                // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
-                unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
-                Ok((handle, made.expect(MADE)))
-            }
-        }
+        let miss = match next {
+            Some(next) => Miss::Dedicated(next),
+            None => match self.try_allocate::<false>(&resource, asked, self.inner.bookkeeping.any()) {
+                Ok(allocation) => {
+                    // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
+                    // bound.
+                    unsafe { self.bind_new(handle.into(), &allocation, asked.flags) }?;
+                    return Ok((handle, allocation));
+                }
+                Err(miss) => miss,
+            },
+        };
+        let (info, mut made) = (info(), None);
+        let info = info.borrow();
+        // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
+        unsafe { self.allocate_and_bind_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
+        Ok((handle, made.expect(MADE)))
     }
 
-    /// The slow path of [`Self::provide`]. Stores the allocation in `made`, as [`Self::allocate_slow`] does.
+    /// The slow path of [`Self::allocate_and_bind`]. Stores the allocation in `made`, as [`Self::allocate_slow`] does.
     ///
     /// # Safety
-    /// See [`Self::provide`].
+    /// See [`Self::allocate_and_bind`].
     #[cold]
     #[inline(never)]
-    unsafe fn provide_slow(
+    unsafe fn allocate_and_bind_slow(
         &self,
         handle: BufferOrImage,
         resource: Resource,
@@ -339,52 +347,16 @@ impl Allocator {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
-        let allocated = self.allocate_slow(resource, info, miss, caller, made);
-        // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_made(handle, allocated, made, info.flags) }
-    }
-
-    /// Ends a slow path that stored its allocation in `made`: binds it like [`Self::bind_new`]. If `allocated` is an
-    /// error or binding fails, nothing is left behind.
-    ///
-    /// # Safety
-    /// See [`Self::bind_new`].
-    pub(super) unsafe fn bind_made(
-        &self,
-        handle: BufferOrImage,
-        allocated: Result<(), AllocationError>,
-        made: &mut Option<Allocation>,
-        flags: AllocationCreateFlags,
-    ) -> Result<(), CreateError> {
-        if let Err(error) = allocated {
+        if let Err(error) = self.allocate_slow(resource, info, miss, caller, made) {
             // SAFETY: the caller's promise: the resource is new, so nobody else uses it.
             unsafe { self.device().destroy(handle) };
             return Err(error.into());
         }
         let allocation = made.take().expect(MADE);
-        // SAFETY: the caller upholds the contract of this function.
-        unsafe { self.bind_new(handle, &allocation, flags) }?;
+        // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
+        unsafe { self.bind_new(handle, &allocation, info.flags) }?;
         *made = Some(allocation);
         Ok(())
-    }
-
-    /// [`Self::provide`] in dedicated memory with a chain.
-    ///
-    /// # Safety
-    /// See [`Self::provide`].
-    pub(super) unsafe fn provide_dedicated<H: Copy + Into<BufferOrImage>>(
-        &self,
-        handle: H,
-        resource: Resource,
-        info: &AllocationCreateInfo<'_>,
-        next: MemoryAllocateNext,
-        caller: &'static Location<'static>,
-    ) -> Result<(H, Allocation), CreateError> {
-        let mut made = None;
-        let miss = Miss::Dedicated(next);
-        // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
-        unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
-        Ok((handle, made.expect(MADE)))
     }
 
     /// Binds a new resource to its allocation, unless the flags forbid it.
@@ -494,7 +466,7 @@ fn check_image(image_info: &vk::ImageCreateInfo<'_>) -> Result<(), CreateError> 
     Ok(())
 }
 
-/// Creation for the C interface, which has its own create-infos: see [`Allocator::allocate_as`].
+/// Creation for the C interface, which has its own create-infos: see [`Allocator::allocate`].
 #[doc(hidden)]
 pub trait CreateInside {
     /// # Safety
@@ -524,7 +496,7 @@ impl CreateInside for Allocator {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, info, Location::caller()) }
+        unsafe { self.allocate_and_bind(buffer, resource, info, None, Location::caller()) }
     }
 
     #[inline(always)]
@@ -536,6 +508,6 @@ impl CreateInside for Allocator {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide(image, resource, info, Location::caller()) }
+        unsafe { self.allocate_and_bind(image, resource, info, None, Location::caller()) }
     }
 }

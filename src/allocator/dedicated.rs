@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::route::Miss;
+use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::Allocation;
 use crate::create_info::AllocationCreateInfo;
@@ -56,6 +56,8 @@ impl Allocator {
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
         let resource = Resource::unknown(ResourceRequirements::from(requirements));
-        self.make_up_for(resource, info, Miss::Dedicated(next), Location::caller())
+        let mut made = None;
+        self.allocate_slow(resource, info, Miss::Dedicated(next), Location::caller(), &mut made)?;
+        Ok(made.expect(MADE))
     }
 }

@@ -66,7 +66,7 @@ impl CandidateVisitor for FitVisitor {
 
 impl Allocator {
     fn look(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Result<Fit, AllocationError> {
-        self.find_place(&FitVisitor, &AllocationRequest::checked(resource, info)?)
+        self.visit_placements(&FitVisitor, &AllocationRequest::checked(resource, info)?)
     }
 
     /// Reports where an allocation would go: the memory type and heap, whether a block has room, the bytes to allocate

@@ -111,6 +111,6 @@ impl Allocator {
         let next = unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&import).cast()) };
         let info = AllocationCreateInfo { name, ..AllocationCreateInfo::default() };
         // SAFETY: the buffer was created just now. The requirements are its own, for larger memory of fewer types.
-        Ok(unsafe { self.provide_dedicated(buffer, resource, &info, next, Location::caller()) }?)
+        Ok(unsafe { self.allocate_and_bind(buffer, resource, || &info, Some(next), Location::caller()) }?)
     }
 }

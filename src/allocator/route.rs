@@ -1,4 +1,62 @@
 //! Routing of an allocation: to a pool, the default vector of the best memory type, or dedicated memory.
+//!
+//! In each layer, `try_allocate` is the fast path, which may decline, and `allocate` is the complete one.
+//! `tests/path/` checks that each step of these lists calls the next.
+//!
+//! # One allocation
+//!
+//! `Allocator::create_buffer` on the fast path: the memory type has a block with space.
+//!
+//! 1. `src/allocator/create.rs`, `create_buffer`: remembers the caller.
+//! 2. `src/allocator/create.rs`, `create_buffer_for`: rejects flags that the allocator cannot support, creates the
+//!    buffer, and queries its requirements (`unbound_buffer`).
+//! 3. `src/allocator/create.rs`, `allocate_and_bind`: tries the fast path, and binds the result.
+//! 4. `src/allocator/route.rs`, `try_allocate`: the fast path, in one function. `usual_vector` looks up the best memory
+//!    type in a table of `src/memory_type`, masked by `memory_type_bits`. At the end, `allocation` writes the
+//!    `Allocation` once, at its final place.
+//! 5. `src/blocks/block_vector/allocate.rs`, `try_allocate`: tries the lock of the vector's core. A thread with a shard
+//!    calls `try_allocate_in_shard` instead, which uses the shard's engine and lock (`shard.rs`).
+//! 6. `src/engine.rs`, `try_allocate`: passes the request to the engine.
+//! 7. `crates/engines/src/tlsf/mod.rs`, `try_allocate`: finds a slot of a slab or a free chunk (`bins.rs`).
+//! 8. `crates/engines/src/tlsf/mod.rs`, `try_allocate_chunk`: makes the chunk used, and splits it (`place.rs`).
+//!
+//! Then `bind_new` in `src/allocator/create.rs` binds the memory. A failure frees the range and destroys the
+//! buffer.
+//!
+//! # One growth
+//!
+//! A request that the fast path declines continues here, after step 3. The slow path also creates the error.
+//!
+//! 1. `src/allocator/create.rs`, `allocate_and_bind_slow`: destroys the resource if the slow path fails.
+//! 2. `src/allocator/route.rs`, `allocate_slow`: emits events and records the result.
+//! 3. `src/allocator/route.rs`, `allocate_missed`: validates the create-info (`AllocationRequest::checked`), and waits
+//!    for the lock of the usual vector.
+//! 4. `src/allocator/route.rs`, `visit_placements`: the memory types in order.
+//! 5. `src/allocator/route.rs`, `visit_vector`: if there is no memory, frees all empty memory of the heap, and tries once
+//!    more (`relief.rs`).
+//! 6. `src/allocator/route.rs`, `visit_vector_once`: an existing block, a new block, dedicated memory, in an order that
+//!    depends on the flags and the driver (`dedicated_use`).
+//! 7. `src/allocator/route.rs`, `shared`: a place in a block.
+//! 8. `src/blocks/block_vector/allocate.rs`, `allocate`: if all else fails, a place in any shard.
+//! 9. `src/blocks/block_vector/allocate.rs`, `allocate_or_grow`: the shard, the core, empty ranges that shards return
+//!    (`reclaim` in `free.rs`), and then growth.
+//! 10. `src/blocks/block_vector/allocate.rs`, `grow`: emits events after the locks are released.
+//! 11. `src/blocks/block_vector/allocate.rs`, `grow_in_turn`: takes the growth lock, tries the core again, and plans the
+//!     block (`plan_growth` in `state.rs`). No other lock is held during the driver call.
+//! 12. `src/blocks/growth.rs`, `allocate`: chooses the block's size.
+//! 13. `src/blocks/growth.rs`, `ask`: describes the memory.
+//! 14. `src/blocks/device_block.rs`, `allocate`: checks budgets and limits (`budget.rs`), and calls `vkAllocateMemory`.
+//!
+//! # One free
+//!
+//! 1. `src/allocator/allocate.rs`, `free_memory`: a handle of another allocator is an error.
+//! 2. `src/allocator/allocate.rs`, `take_back`: finds the vector by the number in the handle.
+//! 3. `src/blocks/block_vector/free.rs`, `free`: locks the core. A key of another thread's shard is pushed into the ring
+//!    of that shard (`returns.rs`), without its lock. If the block is empty, `after_free` in `state.rs` decides which
+//!    empty block stays, and `destroy_block` calls `vkFreeMemory` after the lock is released.
+//! 4. `src/engine.rs`, `take_back`: passes the key to the engine.
+//! 5. `crates/engines/src/tlsf/mod.rs`, `take_back`: returns a slot to its slab, or a chunk.
+//! 6. `crates/engines/src/tlsf/mod.rs`, `take_chunk_back`: joins the chunk with free neighbours (`place.rs`).
 
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -37,6 +95,12 @@ impl PlacementCandidate<'_> {
     pub(super) fn dedicated_size(&self) -> u64 {
         self.asked.resource.requirements.size
     }
+
+    /// Returns true if room in a block is better than dedicated memory, which is preferred to a new block. Such room is
+    /// already paid for. The driver's preference for dedicated memory is about speed, so it comes first.
+    fn prefers_existing_blocks(&self) -> bool {
+        !self.asked.resource.requirements.prefers_dedicated && self.facts.config.sizing != BlockSizing::Vma
+    }
 }
 
 /// Visits candidate placements. Allocates at the first that works, or only reports it (`would_fit`).
@@ -69,7 +133,7 @@ impl CandidateVisitor for AllocateVisitor {
 
     fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Allocation> {
         let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
-        let grant = vector.place_at_once(&allocator.inner.context, request)?;
+        let grant = vector.allocate_without_growth(&allocator.inner.context, request)?;
         Some(allocator.finish(asked, facts, vector, grant, request, 0))
     }
 
@@ -100,7 +164,7 @@ impl CandidateVisitor for AllocateVisitor {
             dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
             next: asked.next.get(),
         };
-        let grant = vector.dedicate(&allocator.inner.context, &what, request, by_name)?;
+        let grant = vector.allocate_dedicated(&allocator.inner.context, &what, request, by_name)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, allocation_flags::DEDICATED))
     }
 }
@@ -120,6 +184,18 @@ pub(super) enum Miss<'a> {
     Unmapped(Grant, Usual<'a>),
     /// The request needs dedicated memory with this chain. No other placement was tried.
     Dedicated(MemoryAllocateNext),
+}
+
+/// The use of dedicated memory by a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DedicatedUse {
+    /// No other memory is allowed, for this reason.
+    Required(&'static str),
+    /// Dedicated memory is tried first.
+    Preferred,
+    /// Dedicated memory is tried last.
+    Possible,
+    Forbidden,
 }
 
 /// Annotations are kept for every allocation.
@@ -166,52 +242,31 @@ impl Bookkeeping {
 impl Allocator {
     /// Allocates, on the fast path or the slow one.
     ///
-    /// [`Self::allocate_usual`] serves nearly all allocations. Callers that handle both outcomes themselves avoid one
-    /// copy of the result (row `create`).
+    /// [`Self::try_allocate`] serves nearly all allocations. `info` returns the create-info, and returns it again for the
+    /// slow path, so that a converted create-info of the C interface need not be stored in memory. Callers that handle
+    /// both outcomes themselves avoid one copy of the result (row `create`).
     #[inline(always)]
-    pub(crate) fn allocate(
-        &self,
-        resource: Resource,
-        info: &AllocationCreateInfo<'_>,
-        caller: &'static Location<'static>,
-    ) -> Result<Allocation, AllocationError> {
-        self.allocate_as(resource, || info, caller)
-    }
-
-    /// [`Self::allocate`] for a program with its own create-info. `info` converts it, and converts it again on the slow
-    /// path. So the first conversion need not be stored in memory.
-    #[inline(always)]
-    pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>>(
+    pub(crate) fn allocate<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
         resource: Resource,
         info: impl Fn() -> I,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        match self.allocate_usual::<false>(&resource, info().borrow(), self.inner.bookkeeping.any()) {
+        match self.try_allocate::<false>(&resource, info().borrow(), self.inner.bookkeeping.any()) {
             Ok(allocation) => Ok(allocation),
-            Err(miss) => self.make_up_for(resource, info().borrow(), miss, caller),
+            Err(miss) => {
+                let mut made = None;
+                self.allocate_slow(resource, info().borrow(), miss, caller, &mut made)?;
+                Ok(made.expect(MADE))
+            }
         }
-    }
-
-    /// [`Self::allocate_slow`], returning the allocation.
-    #[inline(always)]
-    pub(super) fn make_up_for(
-        &self,
-        resource: Resource,
-        info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_>,
-        caller: &'static Location<'static>,
-    ) -> Result<Allocation, AllocationError> {
-        let mut made = None;
-        self.allocate_slow(resource, info, miss, caller, &mut made)?;
-        Ok(made.expect(MADE))
     }
 
     /// The fast path: the request is ordinary, and a block of the best memory type has room. It is inlined as a whole,
     /// except for the engine. `resource` is passed by value to the slow path, so that it can stay in registers here.
     /// Without `EXACT`, explicit property flags need the slow path.
     #[inline(always)]
-    pub(super) fn allocate_usual<'a, const EXACT: bool>(
+    pub(super) fn try_allocate<'a, const EXACT: bool>(
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
@@ -226,28 +281,16 @@ impl Allocator {
         }
         let home = vector.home();
         // Each branch builds its own request; a shared one would be stored in memory.
-        if home != 0 {
-            let request = asked.of_vector(facts);
-            let granted = vector.grant_in_shard(home, &request);
-            return self.hand_out(usual, &asked, &request, granted);
-        }
-        let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant(request))
-    }
-
-    /// Builds the result of the fast path's single attempt.
-    #[inline(always)]
-    fn hand_out<'a>(
-        &self,
-        usual: Usual<'a>,
-        asked: &AllocationRequest<'_>,
-        request: &VectorRequest,
-        granted: Option<Grant>,
-    ) -> Result<Allocation, Miss<'a>> {
+        let granted = if home != 0 {
+            vector.try_allocate_in_shard(home, &asked.of_vector(facts))
+        } else {
+            vector.try_allocate(asked.of_vector(facts))
+        };
+        let mapped = asked.of_vector(facts).mapped;
         match granted {
             None => Err(Miss::NotAtOnce(usual)),
-            Some(grant) if request.mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(grant, usual)),
-            Some(grant) => Ok(self.allocation(asked, usual.0, grant, request.mapped, 0)),
+            Some(grant) if mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(grant, usual)),
+            Some(grant) => Ok(self.allocation(&asked, facts, grant, mapped, 0)),
         }
     }
 
@@ -291,7 +334,7 @@ impl Allocator {
         let miss = match miss {
             Miss::Unusual if self.is_nearly_usual(info) => {
                 let plain = AllocationCreateInfo { name: None, ..*info };
-                match self.allocate_usual::<true>(resource, &plain, false) {
+                match self.try_allocate::<true>(resource, &plain, false) {
                     Ok(allocation) => {
                         if info.name.is_some() {
                             let vector = self.vector_of(&allocation);
@@ -314,20 +357,14 @@ impl Allocator {
             Miss::Unusual => {}
             Miss::NotAtOnce((facts, vector)) => {
                 let request = asked.of_vector(facts);
-                if request.never_allocate && self.is_only_place(&asked) {
-                    if let Some(placed) = vector.place_or_refuse(context, &request, facts.config.is_limited())
-                    {
-                        return Ok(self.finish(&asked, facts, vector, placed?, &request, 0));
-                    }
-                }
-                match vector.place_at_once(context, &request) {
+                match vector.allocate_without_growth(context, &request) {
                     Some(grant) => return Ok(self.finish(&asked, facts, vector, grant, &request, 0)),
                     None => asked.tried = Some(facts.vector),
                 }
             }
             Miss::Unmapped(grant, (facts, vector)) => {
                 let request = asked.of_vector(facts);
-                match vector.finish(context, grant, &request) {
+                match vector.map_granted(context, grant, &request) {
                     Ok(grant) => return Ok(self.finish(&asked, facts, vector, grant, &request, 0)),
                     // Searches elsewhere, as if this block had no room.
                     Err(error) if error.is_shortage() => {}
@@ -336,14 +373,7 @@ impl Allocator {
             }
             Miss::Dedicated(next) => asked.next = next,
         }
-        self.find_place(&AllocateVisitor, &asked)
-    }
-
-    /// Returns true if no other vector may serve the request.
-    fn is_only_place(&self, asked: &AllocationRequest<'_>) -> bool {
-        let AllocationRequest { resource, info, .. } = *asked;
-        let choose = || self.inner.types.choose(&self.wish(resource, info));
-        info.pool.is_some() || choose().is_ok_and(|(_, others)| others.len() == 0)
+        self.visit_placements(&AllocateVisitor, &asked)
     }
 
     /// Returns true if only recording, explicit property flags or a name may have made a request unusual.
@@ -399,7 +429,7 @@ impl Allocator {
 
     /// Visits the candidate placements in order of preference.
     #[cold]
-    pub(super) fn find_place<W: CandidateVisitor>(
+    pub(super) fn visit_placements<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
@@ -407,14 +437,14 @@ impl Allocator {
         let AllocationRequest { resource, info, .. } = *asked;
         if let Some(pool) = info.pool {
             let facts = self.facts_for(pool, resource.requirements.memory_type_bits)?;
-            return self.place_in(visitor, asked, facts, self.vector_at(facts));
+            return self.visit_vector(visitor, asked, facts, self.vector_at(facts));
         }
         if let Some(scope) = info.scope {
-            return self.place_in_scope(visitor, asked, scope);
+            return self.visit_scope(visitor, asked, scope);
         }
-        self.in_best_type::<W>(asked, |memory_type| {
+        self.visit_memory_types::<W>(asked, |memory_type| {
             let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
-            self.place_in(visitor, asked, facts, vector)
+            self.visit_vector(visitor, asked, facts, vector)
         })
     }
 
@@ -434,16 +464,16 @@ impl Allocator {
 
     /// Tries the memory types from the best on. If all fail, returns the error of the type that came closest; among
     /// equals, of the best type.
-    pub(super) fn in_best_type<W: CandidateVisitor>(
+    pub(super) fn visit_memory_types<W: CandidateVisitor>(
         &self,
         asked: &AllocationRequest<'_>,
-        place_in: impl Fn(u32) -> Result<W::Answer, AllocationError>,
+        visit_vector: impl Fn(u32) -> Result<W::Answer, AllocationError>,
     ) -> Result<W::Answer, AllocationError> {
         let (mut memory_type, mut others) =
             self.inner.types.choose(&self.wish(asked.resource, asked.info))?;
         let mut closest: Option<AllocationError> = None;
         loop {
-            let error = match place_in(memory_type) {
+            let error = match visit_vector(memory_type) {
                 Err(error) if error.is_shortage() => error,
                 answer => return answer,
             };
@@ -505,7 +535,7 @@ impl Allocator {
     /// Visits blocks and dedicated memory in one memory type or pool. If there is no memory, frees empty blocks
     /// elsewhere and tries again.
     #[inline]
-    pub(super) fn place_in<W: CandidateVisitor>(
+    pub(super) fn visit_vector<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
@@ -514,7 +544,7 @@ impl Allocator {
     ) -> Result<W::Answer, AllocationError> {
         let size = asked.resource.requirements.size;
         let attempt =
-            || self.attempt_in(visitor, asked, facts, vector).map_err(|error| error.asked_for(size));
+            || self.visit_vector_once(visitor, asked, facts, vector).map_err(|error| error.asked_for(size));
         if !W::ALLOCATES {
             return attempt();
         }
@@ -534,67 +564,38 @@ impl Allocator {
         })
     }
 
-    /// One attempt of [`Self::place_in`].
+    /// One attempt of [`Self::visit_vector`].
     #[inline]
-    fn attempt_in<W: CandidateVisitor>(
+    fn visit_vector_once<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
         vector: &MemoryBlockVector,
     ) -> Result<W::Answer, AllocationError> {
-        let AllocationRequest { resource, info, .. } = *asked;
-        let requirements = &resource.requirements;
-        let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
-        let upper = info.flags.contains(Flags::UPPER_ADDRESS);
-        if upper && (facts.config.algorithm != Algorithm::Linear || facts.config.max_blocks != 1) {
-            return Err(AllocationError::UpperAddress {
-                algorithm: facts.config.algorithm,
-                max_block_count: facts.config.max_block_count(),
-            });
-        }
         let mut request = asked.of_vector(facts);
         request.size = request.size.saturating_add(self.margin());
         let candidate = &PlacementCandidate { allocator: self, asked, facts, vector, request };
-        let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
-        if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
-            if never_allocate {
-                return Err(Contradiction::DedicatedNeverAllocate.into());
-            }
-            if facts.config.fixed_block_size {
-                return Err(Contradiction::DedicatedInFixedPool.into());
-            }
-            if W::ALLOCATES {
-                events::dedicated(candidate, events::why_it_must(candidate));
-            }
-            return visitor.dedicated(candidate, true);
-        }
-        let may_be_dedicated = !never_allocate && !facts.config.fixed_block_size && !upper;
+        let dedicated = self.dedicated_use(candidate)?;
         let mut refused = None;
-        if may_be_dedicated && self.is_always_dedicated() {
-            if W::ALLOCATES {
-                events::dedicated(candidate, "always_dedicated");
+        if dedicated == DedicatedUse::Preferred && candidate.prefers_existing_blocks() {
+            if let Some(answer) = visitor.existing(candidate) {
+                return Ok(answer);
             }
-            // The debug settings require it.
-            return visitor.dedicated(candidate, true);
         }
-        // Dedicated memory is preferable, except where the number of blocks is limited: it would count as a block for
-        // one allocation.
-        let is_better_dedicated = !facts.config.is_limited()
-            && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
-        if may_be_dedicated && is_better_dedicated {
-            // Room that is already paid for is better than a large request's memory of its own. The driver's preference
-            // for dedicated memory is about speed, so it comes first.
-            if !requirements.prefers_dedicated && facts.config.sizing != BlockSizing::Vma {
-                if let Some(answer) = visitor.existing(candidate) {
-                    return Ok(answer);
+        match dedicated {
+            DedicatedUse::Required(reason) => {
+                if W::ALLOCATES {
+                    events::dedicated(candidate, reason);
                 }
+                return visitor.dedicated(candidate, true);
             }
-            if self.inner.context.budgets.is_near_max_live_memory() {
+            DedicatedUse::Preferred if self.inner.context.budgets.is_near_max_live_memory() => {
                 if W::ALLOCATES {
                     events::dedicated_declined(candidate, "allocation_count", None);
                 }
-            } else {
+            }
+            DedicatedUse::Preferred => {
                 if W::ALLOCATES {
                     events::dedicated(candidate, events::why_it_should(candidate));
                 }
@@ -608,12 +609,13 @@ impl Allocator {
                     answer => return answer,
                 }
             }
+            DedicatedUse::Possible | DedicatedUse::Forbidden => {}
         }
         match visitor.shared(candidate) {
             Err(error) if error.is_shortage() => match refused {
                 // If both came equally close, the error of the preferred placement is more useful.
                 Some(refused) => Err(refused.or_closer(error)),
-                None if may_be_dedicated => {
+                None if dedicated != DedicatedUse::Forbidden => {
                     vector.check_dedicated(&candidate.request).map_err(|full| full.or_closer(error))?;
                     if W::ALLOCATES {
                         events::dedicated(candidate, "no_block");
@@ -624,6 +626,40 @@ impl Allocator {
             },
             answer => answer,
         }
+    }
+
+    /// Decides whether a request uses dedicated memory. Returns an error if its flags contradict the pool.
+    fn dedicated_use(&self, candidate: &PlacementCandidate<'_>) -> Result<DedicatedUse, AllocationError> {
+        let AllocationRequest { resource, info, .. } = *candidate.asked;
+        let (requirements, config) = (&resource.requirements, &candidate.facts.config);
+        let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
+        let upper = info.flags.contains(Flags::UPPER_ADDRESS);
+        if upper && (config.algorithm != Algorithm::Linear || config.max_blocks != 1) {
+            return Err(AllocationError::UpperAddress {
+                algorithm: config.algorithm,
+                max_block_count: config.max_block_count(),
+            });
+        }
+        let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
+        if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
+            if never_allocate {
+                return Err(Contradiction::DedicatedNeverAllocate.into());
+            }
+            if config.fixed_block_size {
+                return Err(Contradiction::DedicatedInFixedPool.into());
+            }
+            return Ok(DedicatedUse::Required(events::why_it_must(candidate)));
+        }
+        if never_allocate || config.fixed_block_size || upper {
+            return Ok(DedicatedUse::Forbidden);
+        }
+        if self.is_always_dedicated() {
+            return Ok(DedicatedUse::Required("always_dedicated"));
+        }
+        // Where the number of blocks is limited, dedicated memory would count as a block for one allocation.
+        let is_better = !config.is_limited()
+            && (requirements.prefers_dedicated || requirements.size > config.block_size / 2);
+        Ok(if is_better { DedicatedUse::Preferred } else { DedicatedUse::Possible })
     }
 
     #[inline]

@@ -106,7 +106,7 @@ impl Allocator {
     }
 
     /// Visits the pools of a scope, from the best memory type on.
-    pub(super) fn place_in_scope<W: CandidateVisitor>(
+    pub(super) fn visit_scope<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
@@ -115,12 +115,12 @@ impl Allocator {
         if scope.allocator != self.inner.id {
             return Err(AllocationError::ForeignPool);
         }
-        self.in_best_type::<W>(asked, |memory_type| {
-            self.place_in_scope_s_type(visitor, asked, scope, memory_type)
+        self.visit_memory_types::<W>(asked, |memory_type| {
+            self.visit_scope_pool(visitor, asked, scope, memory_type)
         })
     }
 
-    fn place_in_scope_s_type<W: CandidateVisitor>(
+    fn visit_scope_pool<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
@@ -128,10 +128,10 @@ impl Allocator {
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
         if let Some(Pool { facts, .. }) = scope.pool(memory_type) {
-            return self.place_in(visitor, asked, facts, self.vector_at(facts));
+            return self.visit_vector(visitor, asked, facts, self.vector_at(facts));
         }
         if W::ALLOCATES {
-            return self.place_in_new_pool(visitor, asked, scope, memory_type);
+            return self.visit_new_scope_pool(visitor, asked, scope, memory_type);
         }
         // The pool does not exist yet, and a query must not create it. A temporary vector gives the same answer.
         let inner = &*self.inner;
@@ -140,11 +140,11 @@ impl Allocator {
             .expect("P2: what was checked when the scope was made is right for its pools");
         let vector = MemoryBlockVector::unused();
         vector.activate(&inner.context, facts.config, None)?;
-        self.place_in(visitor, asked, &facts, &vector)
+        self.visit_vector(visitor, asked, &facts, &vector)
     }
 
     /// Makes the first allocation of a scope in a memory type. The scope keeps the pool only if that succeeds.
-    fn place_in_new_pool<W: CandidateVisitor>(
+    fn visit_new_scope_pool<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,
@@ -155,7 +155,7 @@ impl Allocator {
         let pool = self
             .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
-        let placed = self.place_in(visitor, asked, &pool.facts, self.vector_at(&pool.facts));
+        let placed = self.visit_vector(visitor, asked, &pool.facts, self.vector_at(&pool.facts));
         let place = &scope.pools[index(memory_type)];
         match placed {
             Ok(answer) => match place.set(pool) {
@@ -165,7 +165,7 @@ impl Allocator {
                     drop(answer);
                     self.retire(&second);
                     let Pool { facts, .. } = place.get().expect("P3: a place that is taken has a pool");
-                    self.place_in(visitor, asked, facts, self.vector_at(facts))
+                    self.visit_vector(visitor, asked, facts, self.vector_at(facts))
                 }
             },
             Err(error) => {

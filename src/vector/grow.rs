@@ -80,7 +80,7 @@ pub(super) fn grow_for<B: Backing<M>, M: Metadata>(
     tried: u32,
     realize: Realize<'_, B, M>,
 ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
-    grow(backing, access, Some(request), |core, doomed| match core.place(request, realize, doomed)? {
+    grow(backing, access, Some(request), |core, doomed| match core.allocate(request, realize, doomed)? {
         PlacementResult::Granted(granted) => Ok(granted),
         PlacementResult::NoRoom { tried: 0 } => Err(VectorError::TooLarge),
         PlacementResult::NoRoom { tried: again } => Err(VectorError::Exhausted { tried: tried + again }),

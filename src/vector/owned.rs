@@ -93,7 +93,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
         let Self { backing, core } = self;
         let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
-        match visit(backing, &mut &mut *core, |core, doomed| core.place(request, &mut realize, doomed))? {
+        match visit(backing, &mut &mut *core, |core, doomed| core.allocate(request, &mut realize, doomed))? {
             PlacementResult::Granted(granted) => Ok(granted),
             PlacementResult::NoRoom { tried } => {
                 grow_for(backing, &mut &mut *core, request, tried, &mut realize)

@@ -111,7 +111,7 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         let mut tried = 0;
         let mut look = |tried: &mut u32| {
             let placed = visit(backing, &mut self.lock_state(), |core, doomed| {
-                core.place(request, &mut realize, doomed)
+                core.allocate(request, &mut realize, doomed)
             })?;
             Ok(match placed {
                 PlacementResult::Granted(granted) => Some(granted),

@@ -129,7 +129,7 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
     }
 
     /// Grants a request from an existing block. Adds blocks to be destroyed to `doomed`.
-    pub(super) fn place(
+    pub(super) fn allocate(
         &mut self,
         request: &M::Request,
         realize: Realize<'_, B, M>,
@@ -208,7 +208,7 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
         }
         if !std::mem::replace(&mut slot.sealed, true) {
             self.sums.sealed_blocks += 1;
-            // For an engine that cannot close regions, `place` avoids the closed ones.
+            // For an engine that cannot close regions, `allocate` avoids the closed ones.
             let _ = self.engine.seal(region);
         }
         true

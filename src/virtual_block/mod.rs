@@ -12,9 +12,7 @@ use crate::engine::{Algorithm, Engine};
 use crate::statistics::{DetailedStatistics, Statistics};
 use sublet_engines::Alignment;
 use sublet_engines::cast::{index, narrow};
-use sublet_engines::{
-    AllocateError, BadKey, Key, Metadata, RegionError, RegionId, Request, Span, Strategy, Tag,
-};
+use sublet_engines::{AllocateError, BadKey, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag};
 
 /// The parameters of a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -275,23 +273,17 @@ impl VirtualBlock {
         // A closure, so that the fast path does not build the request in memory.
         let request = || Request { size, alignment, strategy, upper: upper_address, tag };
         if strategy == Strategy::Balanced && !upper_address && !self.engine.rounds_up() {
-            return match self.engine.grant(size, alignment, tag) {
-                Some((key, _, offset)) => Ok(VirtualAllocation { block: self.id, key, offset, size }),
-                None => self.end(&request(), Err(AllocateError::NoSpace)),
-            };
+            if let Some((key, _, offset)) = self.engine.try_allocate(size, alignment, tag) {
+                return Ok(VirtualAllocation { block: self.id, key, offset, size });
+            }
         }
-        let request = request();
-        let granted = self.engine.allocate(&request);
-        self.end(&request, granted)
+        self.allocate_slow(&request())
     }
 
-    /// Completes a request with unusual parameters, or one that found no space at first.
+    /// The slow path of [`Self::allocate`].
     #[inline(never)]
-    fn end(
-        &mut self,
-        request: &Request,
-        mut granted: Result<(Key, Span), AllocateError>,
-    ) -> Result<VirtualAllocation, VirtualAllocationError> {
+    fn allocate_slow(&mut self, request: &Request) -> Result<VirtualAllocation, VirtualAllocationError> {
+        let mut granted = self.engine.allocate(request);
         let free = self.free_units();
         // Skipped for requests larger than all free units.
         if granted == Err(AllocateError::NoSpace) && request.size <= free && self.engine.free_slack() {

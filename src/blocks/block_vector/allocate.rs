@@ -64,38 +64,38 @@ impl MemoryBlockVector {
 
     /// The fast path: allocates from the core, with the balanced strategy from below, if no other thread holds the
     /// lock. The caller maps the block if `mapped` is set. On `None`, the caller continues with
-    /// [`Self::place_at_once`].
+    /// [`Self::allocate_without_growth`].
     #[inline(always)]
-    pub(crate) fn grant(&self, request: VectorRequest) -> Option<Grant> {
+    pub(crate) fn try_allocate(&self, request: VectorRequest) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
         let core: &mut VectorCore = &mut guard;
         let generation = core.generation;
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request.placed(granularity, min_alignment);
-        let tag = request.tag;
-        let (key, region, offset) = match active.engine.grant_fast(size, alignment, tag) {
-            Some(granted) => granted,
-            None => active.grant_slow(size, alignment, tag, core.uses)?,
-        };
+        let (key, region, offset) = active.engine.try_allocate(size, alignment, request.tag)?;
         core.uses = core.uses.wrapping_add(1);
         Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
-    /// [`Self::grant`] from the shard of the calling thread. Not inlined, to keep registers free for threads without a
+    /// [`Self::try_allocate`] from the shard of the calling thread. Not inlined, to keep registers free for threads without a
     /// shard.
     #[inline(never)]
-    pub(crate) fn grant_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
-        self.shards.get(home)?.grant(request, home)
+    pub(crate) fn try_allocate_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
+        self.shards.get(home)?.try_allocate(request, home)
     }
 
     /// Allocates from an existing block. `None` changes nothing.
     #[inline(never)]
-    pub(crate) fn place_at_once(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
+    pub(crate) fn allocate_without_growth(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+    ) -> Option<Grant> {
         let home = self.shards.home();
         let grant = if home == 0 {
             match self.core.try_lock() {
-                Some(mut core) => core.place(request).ok()??,
+                Some(mut core) => core.allocate(request).ok()??,
                 // Another thread holds the core: wait for it, or move to a shard if that happens often.
                 None => {
                     let mut core = self.core.lock();
@@ -103,49 +103,31 @@ impl MemoryBlockVector {
                         && core.leasing().is_some_and(|leasing| leasing.serves(request))
                     {
                         drop(core);
-                        self.place_in_shard(context, self.shards.attach(), request)?
+                        self.allocate_in_shard(context, self.shards.attach(), request)?
                     } else {
-                        core.place(request).ok()??
+                        core.allocate(request).ok()??
                     }
                 }
             }
         } else {
-            self.place_in_shard(context, home, request)?
+            self.allocate_in_shard(context, home, request)?
         };
-        self.finish(context, grant, request).ok()
-    }
-
-    /// [`Self::place_at_once`] for a request that may not create a block. The error reports the free space. Returns
-    /// `None` if there are shards, which the caller has to try as well.
-    pub(crate) fn place_or_refuse(
-        &self,
-        context: &DeviceContext,
-        request: &VectorRequest,
-        is_limited: bool,
-    ) -> Option<Result<Grant, AllocationError>> {
-        if self.shards.iter().next().is_some() {
-            return None;
-        }
-        // Dedicated allocations count as blocks if the number of blocks is limited.
-        let dedicated = if is_limited { self.counted_dedicated() } else { 0 };
-        // A separate statement releases the lock first: `finish` may call the driver.
-        let placed = self.core.lock().place_or_refuse(request, dedicated);
-        Some(placed.and_then(|grant| self.finish(context, grant, request)))
+        self.map_granted(context, grant, request).ok()
     }
 
     /// Allocates from a shard.
     #[inline]
-    fn place_in_shard(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+    fn allocate_in_shard(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
         let shard = self.shards.get(home)?;
         if shard.begins_to_look_around() && self.goes_back(context, home) {
-            return self.core.lock().place(request).ok()?;
+            return self.core.lock().allocate(request).ok()?;
         }
         let mut surplus = Vec::new();
-        let granted = shard.place(request, home, &mut surplus);
+        let granted = shard.allocate(request, home, &mut surplus);
         if !surplus.is_empty() {
             self.give_surplus_back(context, &surplus);
         }
-        granted.or_else(|| self.place_in_lease(context, home, request))
+        granted.or_else(|| self.allocate_in_new_lease(context, home, request))
     }
 
     /// Moves the calling thread back to the core if no other shard was used since the last check: the core is faster
@@ -166,12 +148,17 @@ impl MemoryBlockVector {
 
     /// Leases another range for a shard and allocates from it. A request that shards do not serve goes to the core.
     #[cold]
-    fn place_in_lease(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+    fn allocate_in_new_lease(
+        &self,
+        context: &DeviceContext,
+        home: u8,
+        request: &VectorRequest,
+    ) -> Option<Grant> {
         let leasing = {
             let mut core = self.core.lock();
             match core.leasing().filter(|leasing| leasing.serves(request)) {
                 Some(leasing) => leasing,
-                None => return core.place(request).ok()?,
+                None => return core.allocate(request).ok()?,
             }
         };
         self.look_for_quiet_shard(context);
@@ -183,12 +170,12 @@ impl MemoryBlockVector {
             // each visit to the core delays the threads that use it.
             match sizes.find_map(|size| core.lease_range(size)) {
                 Some(lease) => lease,
-                None => return core.place(request).ok()?,
+                None => return core.allocate(request).ok()?,
             }
         };
         match shard.add_lease(&leasing, lease) {
             // Surplus ranges are returned later.
-            Ok(()) => shard.lock().place(request, home, true),
+            Ok(()) => shard.lock().allocate(request, home, true),
             Err(lease) => {
                 self.give_back(context, &lease);
                 None
@@ -204,11 +191,11 @@ impl MemoryBlockVector {
         tried: bool,
     ) -> Result<Grant, AllocationError> {
         let in_any_shard =
-            || self.shards.iter().find_map(|(number, shard)| shard.lock().place(request, number, true));
-        match self.place_or_grow(context, request, tried) {
+            || self.shards.iter().find_map(|(number, shard)| shard.lock().allocate(request, number, true));
+        match self.allocate_or_grow(context, request, tried) {
             // A place in another thread's shard is better than a failure.
             Err(error) if error.is_shortage() => match in_any_shard() {
-                Some(grant) => self.finish(context, grant, request),
+                Some(grant) => self.map_granted(context, grant, request),
                 None => {
                     let error = self.with_shards(error);
                     self.emit_exhausted(&error);
@@ -219,7 +206,7 @@ impl MemoryBlockVector {
         }
     }
 
-    fn place_or_grow(
+    fn allocate_or_grow(
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
@@ -227,16 +214,16 @@ impl MemoryBlockVector {
     ) -> Result<Grant, AllocationError> {
         let home = self.shards.home();
         if home != 0 && !tried {
-            if let Some(grant) = self.place_in_shard(context, home, request) {
-                return self.finish(context, grant, request);
+            if let Some(grant) = self.allocate_in_shard(context, home, request) {
+                return self.map_granted(context, grant, request);
             }
         }
-        let mut granted = self.core.lock().place(request)?;
+        let mut granted = self.core.lock().allocate(request)?;
         if granted.is_none() && self.reclaim(context).is_some() {
-            granted = self.core.lock().place(request)?;
+            granted = self.core.lock().allocate(request)?;
         }
         if let Some(grant) = granted {
-            return self.finish(context, grant, request);
+            return self.map_granted(context, grant, request);
         }
         // A request that may not grow the vector fails here, and does not wait for a thread that may.
         let dedicated = self.counted_dedicated();
@@ -260,11 +247,11 @@ impl MemoryBlockVector {
         if let Some(block) = unwanted {
             block.destroy(context, || self.pool_name());
         }
-        self.finish(context, granted?, request)
+        self.map_granted(context, granted?, request)
     }
 
     /// [`Self::grow`] under its lock, without emitting events. Returns the block if it did not help.
-    #[allow(clippy::type_complexity, reason = "what `place_in_new` answers")]
+    #[allow(clippy::type_complexity, reason = "what `allocate_in_new_block` answers")]
     fn grow_in_turn(
         &self,
         context: &DeviceContext,
@@ -277,7 +264,7 @@ impl MemoryBlockVector {
         let growth = {
             let mut core = self.core.lock();
             // Another thread may have grown the vector or freed memory meanwhile.
-            if let Some(grant) = core.place(request)? {
+            if let Some(grant) = core.allocate(request)? {
                 return Ok((Ok(grant), None));
             }
             core.plan_growth(request, dedicated)?
@@ -285,7 +272,7 @@ impl MemoryBlockVector {
         let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
         let block = growth.allocate(context, events)?;
         self.had_memory.store(true, Ordering::Relaxed);
-        Ok(self.core.lock().place_in_new(block, request))
+        Ok(self.core.lock().allocate_in_new_block(block, request))
     }
 
     /// Emits that a pool reached its maximum number of blocks.
@@ -329,7 +316,7 @@ impl MemoryBlockVector {
     }
 
     /// Maps the block if the request needs it and the block is unmapped.
-    pub(crate) fn finish(
+    pub(crate) fn map_granted(
         &self,
         context: &DeviceContext,
         grant: Grant,
@@ -382,7 +369,7 @@ impl MemoryBlockVector {
     /// the caller asked for dedicated memory. Otherwise the allocation counts as a block if the number of blocks is
     /// limited.
     /// limited.
-    pub(crate) fn dedicate(
+    pub(crate) fn allocate_dedicated(
         &self,
         context: &DeviceContext,
         what: &DriverAllocation,
@@ -404,7 +391,7 @@ impl MemoryBlockVector {
         if counts {
             self.reserve_dedicated(request)?;
         }
-        let made = self.make_dedicated(context, &what, request).inspect_err(|_| {
+        let made = self.allocate_dedicated_block(context, &what, request).inspect_err(|_| {
             if counts {
                 self.dedicated.lock().unreserve();
             }
@@ -424,7 +411,7 @@ impl MemoryBlockVector {
     }
 
     /// Allocates the memory of a dedicated allocation, and maps it if the request needs it.
-    fn make_dedicated(
+    fn allocate_dedicated_block(
         &self,
         context: &DeviceContext,
         what: &DriverAllocation,

@@ -9,7 +9,7 @@ use sublet_engines::{Key, RegionId, Request};
 impl Active {
     /// Places a request for whole pages at the end of a block, and takes everything from its offset on.
     #[cold]
-    pub(super) fn place_at_end(&mut self, request: &VectorRequest) -> Option<(Key, RegionId, u64)> {
+    pub(super) fn allocate_at_end(&mut self, request: &VectorRequest) -> Option<(Key, RegionId, u64)> {
         if !self.has_partial_pages {
             return None;
         }
@@ -19,7 +19,7 @@ impl Active {
         })
     }
 
-    /// Returns true if [`Self::place_at_end`] would succeed.
+    /// Returns true if [`Self::allocate_at_end`] would succeed.
     pub(super) fn fits_at_end(&self, request: &VectorRequest) -> bool {
         let fits = |region| {
             self.end_of(region, request).is_some_and(|(at, tail)| self.engine.fits_tail(region, at, &tail))

@@ -5,7 +5,7 @@
 //! them, and `returns.rs` handles allocations that another thread frees.
 //!
 //! ```text
-//!   allocate      home? -- 0 --> core: try_lock --> engine                        the fast path: `BlockVector::grant`
+//!   allocate      home? -- 0 --> core: try_lock --> engine                        the fast path: `try_allocate`
 //!                   |                    \-- contended: count that, wait, or get a shard
 //!                   \-- n --> shard n: lock --> its engine --> full: lease a range of the core
 //!                 full: empty leased ranges return --> growth: try again, call the driver

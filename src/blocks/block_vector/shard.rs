@@ -161,7 +161,7 @@ impl ShardState {
     /// Returns `None` if no range has room, or if shards do not serve the request. `any` also admits requests that
     /// shards usually do not serve, for a vector without any other free place.
     #[inline]
-    pub(super) fn place(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
+    pub(super) fn allocate(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
         // Larger alignments do not carry over from the range to the block.
         let is_served = if any { request.alignment <= LEASE_ALIGNMENT } else { open.leasing.serves(request) };
@@ -184,19 +184,6 @@ impl ShardState {
         self.uses = self.uses.wrapping_add(1);
         self.live += 1;
         Some(open.granted(key, span.region, span.offset, request.mapped, self.generation, shard))
-    }
-
-    /// Records that no range has room for the request, so that the engine is not searched again until that may have
-    /// changed.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, request: &VectorRequest) {
-        let uses = self.uses;
-        if let Some(open) = self.open.as_deref_mut() {
-            let wanted = request.of_engine(open.leasing.granularity, open.leasing.min_alignment);
-            let refused = Refused { wanted, uses, usage: open.engine.usage() };
-            open.refused = open.engine.has_looked_at_all().then_some(refused);
-        }
     }
 
     /// Frees an allocation. Returns true if that emptied a range.
@@ -512,7 +499,7 @@ impl Shard {
 
     /// The fast path for the shard's own thread. On `None`, the caller tries the slow path.
     #[inline(always)]
-    pub(super) fn grant(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
+    pub(super) fn try_allocate(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {
             return None;
@@ -527,10 +514,7 @@ impl Shard {
             return None;
         }
         let (size, alignment) = request.placed(granularity, min_alignment);
-        let Some((key, region, offset)) = open.engine.grant_somewhere(size, alignment, request.tag) else {
-            state.refuse(request);
-            return None;
-        };
+        let (key, region, offset) = open.engine.try_allocate(size, alignment, request.tag)?;
         let granted = open.granted(key, region, offset, request.mapped, generation, number);
         state.uses = state.uses.wrapping_add(1);
         state.live += 1;
@@ -551,7 +535,7 @@ impl Shard {
 
     /// Allocates for the shard's own thread. Adds ranges that are no longer needed to `surplus`.
     #[inline]
-    pub(super) fn place(
+    pub(super) fn allocate(
         &self,
         request: &VectorRequest,
         number: u8,
@@ -560,11 +544,11 @@ impl Shard {
         let mut state = self.state.lock();
         let mut granted = None;
         if state.uses % LOOK_EVERY != 0 {
-            granted = state.place(request, number, false);
+            granted = state.allocate(request, number, false);
         }
         if granted.is_none() {
             self.take_returns(&mut state);
-            granted = state.place(request, number, false);
+            granted = state.allocate(request, number, false);
             if state.has_surplus() {
                 state.take_surplus(surplus);
             }

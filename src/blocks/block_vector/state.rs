@@ -12,7 +12,6 @@ use crate::engine::{Algorithm, Engine};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::pool::VectorConfig;
 use crate::vector::policy::{first_to_go, surplus};
-use sublet_engines::Alignment;
 use sublet_engines::cast::{index, narrow};
 use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Tag, Usage};
 
@@ -254,7 +253,7 @@ impl VectorCore {
     }
 
     /// Returns `Ok(None)` if no block has room. Skips the engine if it just refused the same request.
-    pub(super) fn place(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
+    pub(super) fn allocate(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
         let Self { generation, uses, .. } = *self;
         let active = self.in_use_mut();
         let wanted = active.wanted(request);
@@ -270,26 +269,12 @@ impl VectorCore {
                 Err(error) => return Err(active.error_of(error)),
             }
         };
-        let Some((key, region, offset)) = granted.or_else(|| active.place_at_end(request)) else {
+        let Some((key, region, offset)) = granted.or_else(|| active.allocate_at_end(request)) else {
             return Ok(None);
         };
         let grant = active.granted(key, region, offset, request.mapped, generation);
         self.uses = uses.wrapping_add(1);
         Ok(Some(grant))
-    }
-
-    /// [`Self::place`] for a request that may not create a block.
-    pub(super) fn place_or_refuse(
-        &mut self,
-        request: &VectorRequest,
-        dedicated: u32,
-    ) -> Result<Grant, AllocationError> {
-        if let Some(grant) = self.place(request)? {
-            return Ok(grant);
-        }
-        let active = self.in_use();
-        active.check_size(request)?;
-        Err(active.full(request, dedicated))
     }
 
     /// Checks that the limits allow another block, where `dedicated` allocations count as blocks.
@@ -319,7 +304,7 @@ impl VectorCore {
 
     /// Adds a new block and allocates. Returns the block if it does not help, or if the request fits elsewhere by now
     /// and the block is surplus.
-    pub(super) fn place_in_new(
+    pub(super) fn allocate_in_new_block(
         &mut self,
         block: DeviceBlock,
         request: &VectorRequest,
@@ -332,7 +317,7 @@ impl VectorCore {
                 return (Err(MemoryError::TooManyAllocations { limit }.into()), Some(block));
             }
         };
-        let granted = self.place(request);
+        let granted = self.allocate(request);
         let active = self.in_use_mut();
         let helped = matches!(granted, Ok(Some(_)));
         active.block_mut(region).created_for =
@@ -388,27 +373,6 @@ impl Active {
     #[inline]
     pub(super) fn wanted(&self, request: &VectorRequest) -> Request {
         request.of_engine(self.config.granularity, self.config.min_alignment)
-    }
-
-    /// The slow path after [`Engine::grant_fast`] failed. Skips the engine if it just refused the same request.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn grant_slow(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-        uses: u32,
-    ) -> Option<(Key, RegionId, u64)> {
-        let wanted = Request { tag, ..Request::new(size, alignment) };
-        if self.is_known_to_refuse(&wanted, uses) {
-            return None;
-        }
-        let granted = self.engine.grant_slow(size, alignment, tag);
-        if granted.is_none() {
-            self.refuse(wanted, uses);
-        }
-        granted
     }
 
     /// Records that the engine refused the request, so that it is not asked again until that may have changed.

@@ -169,7 +169,7 @@ impl Replay<'_> {
             needs.device_address,
         );
         // Pool and scope are borrowed from the replay during the call.
-        let (allocated, took) = timed(|| self.allocator.allocate(resource, &info, Location::caller()));
+        let (allocated, took) = timed(|| self.allocator.allocate(resource, || &info, Location::caller()));
         self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }

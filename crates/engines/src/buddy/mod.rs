@@ -7,8 +7,8 @@ mod tests;
 
 use super::chunks::{Chunks, NONE};
 use super::{
-    AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
-    Tag, Usage, allocate_elsewhere,
+    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId,
+    Request, Span, Tag, Usage, allocate_elsewhere,
 };
 use crate::cast::index;
 
@@ -210,6 +210,31 @@ impl Buddy {
         let large_enough = starts.filter(|&(found, chunk)| found >= size && self.chunks.is_free(chunk));
         let (found, chunk) = large_enough.min_by_key(|&(found, _)| found).ok_or(AllocateError::NoSpace)?;
         self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
+    }
+
+    /// [`Metadata::allocate`] with the interface of the other engines: returns the key, the region, and the offset in it.
+    ///
+    /// # Complexity
+    /// See [`Buddy`].
+    ///
+    /// ```
+    /// use sublet_engines::{Alignment, Buddy, Metadata, Tag};
+    /// let mut buddy = Buddy::new(64, 1);
+    /// let region = buddy.add_region(&64)?;
+    /// let granted = buddy.try_allocate(10, Alignment::ONE, Tag(0));
+    /// assert!(granted.is_some_and(|(_, found, offset)| (found, offset) == (region, 0)));
+    /// # Ok::<(), sublet_engines::RegionError>(())
+    /// ```
+    #[cold]
+    #[inline(never)]
+    pub fn try_allocate(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        let (key, span) = self.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
+        Some((key, span.region, span.offset))
     }
 
     /// Returns true if a request would succeed. Changes nothing.

@@ -250,28 +250,34 @@ impl Linear {
         RegionId(self.current)
     }
 
-    /// The fast path: a request for the lower side of the current region. Returns the key and the offset. Returns
-    /// `None`, and changes nothing, if the caller must use [`Self::grant_elsewhere`] or [`Metadata::allocate`].
+    /// The fast path: a request for the lower side of the current region. Returns the key, the region, and the offset in
+    /// it. Returns `None`, and changes nothing, if the caller must use [`Metadata::allocate`].
+    ///
+    /// # Complexity
+    /// O(1).
+    ///
+    /// ```
+    /// use sublet_engines::{Alignment, Linear, Metadata, Regions, Tag};
+    /// let mut linear = Linear::new(64, Regions::Single);
+    /// assert!(linear.try_allocate(10, Alignment::ONE, Tag(0)).is_none(), "there is no region");
+    /// let region = linear.add_region(&64)?;
+    /// assert!(linear.allocate(&sublet_engines::Request::new(10, Alignment::ONE)).is_ok());
+    /// let granted = linear.try_allocate(10, Alignment::ONE, Tag(0));
+    /// assert!(granted.is_some_and(|(_, found, offset)| (found, offset) == (region, 10)));
+    /// # Ok::<(), sublet_engines::RegionError>(())
+    /// ```
     #[inline(never)]
-    pub fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
-        let request = Request { tag, ..Request::new(size, alignment) };
-        let region = self.regions.get_mut(index(self.current))?;
-        let offset = region.place(&request)?;
-        region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
-    }
-
-    /// The slow path after [`Self::grant`]. Returns the key, the region, and the offset in it.
-    #[cold]
-    #[inline(never)]
-    pub fn grant_elsewhere(
+    pub fn try_allocate(
         &mut self,
         size: u64,
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
         let request = Request { tag, ..Request::new(size, alignment) };
-        let (key, span) = self.allocate_elsewhere(&request).ok()?;
-        Some((key, span.region, span.offset))
+        let region = self.regions.get_mut(index(self.current))?;
+        let offset = region.place(&request)?;
+        let is_ready = region.has_slot();
+        is_ready.then(|| (region.push(&mut self.pages, &request, offset), RegionId(self.current), offset))
     }
 
     /// Returns true if a request would succeed. Changes nothing.
@@ -312,9 +318,18 @@ impl Linear {
         Some((freed.span.region, freed.region_empty))
     }
 
-    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry.
+    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry, or the request
+    /// is for the upper side.
     #[inline(never)]
-    fn allocate_elsewhere(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        if request.upper {
+            if self.many {
+                return Err(AllocateError::UpperUnsupported);
+            }
+            let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
+            let offset = region.place_upper(request)?;
+            return self.allocate_at(self.current, offset, request);
+        }
         if let Some(region) = self.regions.get_mut(index(self.current)) {
             if !region.has_slot() && !self.pages.has_page() {
                 return Err(AllocateError::NoSpace);
@@ -327,11 +342,11 @@ impl Linear {
                 return self.allocate_at(self.current, 0, request);
             }
         }
-        self.allocate_in_open(request)
+        self.allocate_in_empty(request)
     }
 
     /// Grants a request at the start of an empty region, which becomes current.
-    fn allocate_in_open(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    fn allocate_in_empty(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.size == 0 || !self.pages.has_page() {
             return Err(AllocateError::NoSpace);
         }
@@ -396,16 +411,6 @@ impl Linear {
             found.push(&mut self.pages, request, offset)
         };
         Ok((key, Span { region: RegionId(region), offset, size: request.size }))
-    }
-
-    #[inline(never)]
-    fn allocate_upper(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        if self.many {
-            return Err(AllocateError::UpperUnsupported);
-        }
-        let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
-        let offset = region.place_upper(request)?;
-        self.allocate_at(self.current, offset, request)
     }
 
     /// Asserts L6, L7 and L10.
@@ -491,10 +496,7 @@ impl Metadata for Linear {
     // Inlined, because a call would add a third to the cost. Rare cases are separate functions.
     #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        if request.upper {
-            return self.allocate_upper(request);
-        }
-        if let Some(region) = self.regions.get_mut(index(self.current)) {
+        if let Some(region) = self.regions.get_mut(index(self.current)).filter(|_| !request.upper) {
             if let Some(offset) = region.place(request) {
                 if region.has_slot() {
                     let key = region.push(&mut self.pages, request, offset);
@@ -502,7 +504,7 @@ impl Metadata for Linear {
                 }
             }
         }
-        self.allocate_elsewhere(request)
+        self.allocate_slow(request)
     }
 
     // Inlined for the same reasons as `allocate`.
@@ -549,7 +551,7 @@ impl Metadata for Linear {
         if !self.many {
             return Err(AllocateError::NoSpace);
         }
-        let (key, span) = self.allocate_in_open(request)?;
+        let (key, span) = self.allocate_in_empty(request)?;
         if !is_closed(span.region) {
             return Ok((key, span));
         }

@@ -372,8 +372,8 @@ fn an_emptied_side_keeps_a_page() {
         assert!(free(&mut engine, key));
         let held = engine.heap_bytes();
         for round in 0..3 * PAGE_ENTRIES {
-            let granted = engine.grant(10, Alignment::ONE, Tag(0));
-            let (key, offset) = granted.unwrap_or_else(|| panic!("no slot in round {round}"));
+            let granted = engine.try_allocate(10, Alignment::ONE, Tag(0));
+            let (key, _, offset) = granted.unwrap_or_else(|| panic!("no slot in round {round}"));
             assert_eq!(offset, 0);
             engine.validate();
             assert!(free(&mut engine, key));

@@ -6,7 +6,6 @@ mod at;
 mod bins;
 mod empties;
 mod offset_index;
-mod outside;
 mod place;
 mod search;
 mod slabs;
@@ -24,7 +23,7 @@ use self::slabs::{LEAST_CAPACITY, LISTS, SMALL, Slabs, class_for, is_slot, small
 use super::chunks::{Chunks, NONE, Vacated};
 use super::{
     Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId,
-    Request, Sizes, Span, Strategy, Tag, Usage,
+    Request, Sizes, Span, Strategy, Tag, Usage, allocate_elsewhere,
 };
 
 /// Grants any size in constant time and packs well. The default engine unless another one suits better.
@@ -285,8 +284,7 @@ impl Tlsf {
         self.chunks.heap_bytes() + self.bins.heap_bytes() + index + slabs
     }
 
-    /// The slow path of [`Metadata::allocate`]: the two or three checks of its strategy failed, or the request is
-    /// unusual.
+    /// The slow path of [`Metadata::allocate`]: the checks of [`Self::try_allocate`] failed, or the request is unusual.
     #[cold]
     #[inline(never)]
     fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
@@ -301,7 +299,7 @@ impl Tlsf {
             self.build_index();
         }
         let Some(find) = self.find_anywhere(size, alignment, strategy) else {
-            let granted = self.grant_any_slot(size, alignment, tag);
+            let granted = self.allocate_any_slot(size, alignment, tag);
             return granted
                 .map(|(key, addr)| (key, self.chunks.span_at(addr, size)))
                 .ok_or(AllocateError::NoSpace);
@@ -394,42 +392,35 @@ impl Tlsf {
             }))
     }
 
-    /// [`Metadata::allocate`] with [`Strategy::MinTime`].
-    #[inline(never)]
-    fn allocate_min_time(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        let &Request { size, alignment, tag, .. } = request;
-        let mask = alignment.mask();
-        if size.wrapping_sub(1) | mask >= self.warm_sizes {
-            return self.allocate_slow(request);
-        }
-        let granted = if self.is_small(size, alignment) {
-            self.grant_small(size, alignment, tag)
-        } else {
-            let find = self.find_sure(size, mask);
-            find.and_then(|find| self.take_fast(find, mask, class_and_step(size).1, size, tag))
-        };
-        match granted {
-            Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
-            None => self.allocate_slow(request),
-        }
-    }
-
-    /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address. Returns
-    /// `None`, and changes nothing, if the caller must use `allocate_slow`.
+    /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key, the region, and the offset
+    /// in it. Returns `None`, and changes nothing, if the caller must use [`Metadata::allocate`].
     ///
     /// The two branches are separate functions, because either is slower if it is inlined into a larger function.
+    ///
+    /// # Complexity
+    /// O(1).
+    ///
+    /// ```
+    /// use sublet_engines::{Alignment, Metadata, Request, Tag, Tlsf};
+    /// let mut tlsf = Tlsf::new(1024);
+    /// let region = tlsf.add_region(&1024)?;
+    /// let (key, granted, offset) = tlsf.try_allocate(100, Alignment::ONE, Tag(0)).expect("there is room");
+    /// assert_eq!((granted, tlsf.span(key).expect("a live key").offset), (region, offset));
+    /// # Ok::<(), sublet_engines::RegionError>(())
+    /// ```
     #[inline(always)]
-    pub fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
-        if self.is_small(size, alignment) {
-            return self.grant_small(size, alignment, tag);
-        }
-        self.grant_core(size, alignment, tag)
-    }
-
-    /// [`Self::grant`] as a separate function.
-    #[inline(never)]
-    fn grant_any(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
-        self.grant(size, alignment, tag)
+    pub fn try_allocate(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        let (key, addr) = if self.is_small(size, alignment) {
+            self.try_allocate_slot(size, alignment, tag)
+        } else {
+            self.try_allocate_chunk::<false>(size, alignment, tag)
+        }?;
+        Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
     }
 
     /// Returns true if slots may serve such requests now.
@@ -438,9 +429,9 @@ impl Tlsf {
         smallness(size, alignment) < self.slab_sizes
     }
 
-    /// [`Self::grant`] for a size that slabs may serve.
+    /// [`Self::try_allocate`] for a size that slabs may serve. Returns the key and the address.
     #[inline(never)]
-    fn grant_small(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+    fn try_allocate_slot(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         let class = class_for(size, alignment);
         let Self { chunks, slabs, .. } = self;
         if let Some(slabs) = slabs {
@@ -448,50 +439,26 @@ impl Tlsf {
                 return Some(granted);
             }
         }
-        self.grant_without_slot(size, alignment, tag, class)
+        self.try_allocate_without_slot(size, alignment, tag, class)
     }
 
-    /// [`Self::grant`] of a chunk.
+    /// [`Self::try_allocate`] of a chunk. Returns the key and the address. `SURE` takes only a chunk that fits whatever
+    /// its address, as [`Strategy::MinTime`] does.
     #[inline(never)]
-    fn grant_core(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+    fn try_allocate_chunk<const SURE: bool>(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, u64)> {
         let mask = alignment.mask();
         if size.wrapping_sub(1) | mask >= self.warm_sizes {
             return None;
         }
         let (class, step) = class_and_step(size);
-        let find = self.find_balanced(class, step, size, mask)?;
-        self.take_fast(find, mask, step, size, tag)
-    }
-
-    /// [`Self::grant`] with the slow path as a fallback. Returns the key, the region, and the offset in it, or `None`
-    /// if there is no space.
-    #[inline(always)]
-    pub fn grant_somewhere(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-    ) -> Option<(Key, RegionId, u64)> {
-        match self.grant_fast(size, alignment, tag) {
-            Some(granted) => Some(granted),
-            None => self.grant_slow(size, alignment, tag),
-        }
-    }
-
-    /// [`Self::grant`]: the key, the region, and the offset in it.
-    #[inline(always)]
-    pub fn grant_fast(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, RegionId, u64)> {
-        let (key, addr) = self.grant(size, alignment, tag)?;
-        Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
-    }
-
-    /// The complete search after [`Self::grant`] failed.
-    #[cold]
-    #[inline(never)]
-    pub fn grant_slow(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, RegionId, u64)> {
-        let request = Request { tag, ..Request::new(size, alignment) };
-        let (key, Span { region, offset, .. }) = self.allocate_slow(&request).ok()?;
-        Some((key, region, offset))
+        let find =
+            if SURE { self.find_sure(size, mask) } else { self.find_balanced(class, step, size, mask) };
+        self.take_fast(find?, mask, step, size, tag)
     }
 
     /// The number of allocations in a region.
@@ -501,7 +468,7 @@ impl Tlsf {
     }
 
     /// A shorter [`Metadata::free`]. Returns the region, and true if it is empty now, or `None` for a bad key. The
-    /// branches are separate functions, as in [`Self::grant`].
+    /// branches are separate functions, as in [`Self::try_allocate`].
     #[inline(always)]
     pub fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         if is_slot(key) { self.take_slot_back(key) } else { self.take_chunk_back(key) }
@@ -657,6 +624,27 @@ impl Tlsf {
         }
     }
 
+    /// Adds the free chunks of a region to their lists and to the index.
+    fn list_all(&mut self, region: RegionId) {
+        self.with_free(region, Self::list);
+    }
+
+    /// Removes the free chunks of a region from their lists and from the index.
+    fn unlist_all(&mut self, region: RegionId) {
+        self.with_free(region, Self::unlist);
+    }
+
+    /// Calls `act` with each free chunk of a region. `act` must not change the region's ring.
+    fn with_free(&mut self, region: RegionId, act: fn(&mut Self, u32)) {
+        let mut chunk = self.chunks.first(region);
+        let header = self.chunks.prev(chunk);
+        while chunk != header {
+            if self.chunks.is_free(chunk) {
+                act(self, chunk);
+            }
+            chunk = self.chunks.next(chunk);
+        }
+    }
     /// Moves the chunk of an empty region to the bins: to be cut, or because it is the only region now.
     fn open_region(&mut self, chunk: u32) {
         self.empties.remove(&mut self.chunks, chunk);
@@ -723,28 +711,52 @@ impl Metadata for Tlsf {
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
-        if strategy == Strategy::Balanced && !upper {
-            // Only one check and one call without slabs, because a larger function would not be inlined.
-            let granted = if self.slab_sizes == 0 {
-                self.grant_core(size, alignment, tag)
-            } else {
-                self.grant_any(size, alignment, tag)
-            };
-            if let Some((key, addr)) = granted {
-                return Ok((key, self.chunks.span_at(addr, size)));
+        let granted = match strategy {
+            _ if upper => None,
+            Strategy::Balanced | Strategy::MinTime if self.is_small(size, alignment) => {
+                self.try_allocate_slot(size, alignment, tag)
             }
-        } else if strategy == Strategy::MinTime && !upper {
-            return self.allocate_min_time(request);
+            Strategy::Balanced => self.try_allocate_chunk::<false>(size, alignment, tag),
+            Strategy::MinTime => self.try_allocate_chunk::<true>(size, alignment, tag),
+            Strategy::MinMemory | Strategy::MinOffset => None,
+        };
+        match granted {
+            Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
+            None => self.allocate_slow(request),
         }
-        self.allocate_slow(request)
     }
 
+    /// Takes the free chunks of closed regions off the lists meanwhile. O(chunks of those regions).
     fn allocate_outside(
         &mut self,
         request: &Request,
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Span), AllocateError> {
-        self.allocate_off_list(request, is_closed)
+        if self.is_over_aligned(request.alignment.mask()) {
+            // `find_start` checks the starts of all regions, listed or not.
+            return allocate_elsewhere(self, request, is_closed);
+        }
+        if request.strategy == Strategy::MinOffset && self.index.is_none() {
+            // The index must contain all free chunks.
+            self.build_index();
+        }
+        // An empty slab cannot be merged with a free chunk that is off the lists.
+        self.give_slabs_back();
+        self.hand = NONE;
+        let slab_sizes = std::mem::take(&mut self.slab_sizes);
+        let closed: Vec<RegionId> = self.chunks.regions().filter(|&region| is_closed(region)).collect();
+        closed.iter().for_each(|&region| self.unlist_all(region));
+        let result = self.allocate(request);
+        closed.iter().for_each(|&region| self.list_all(region));
+        self.slab_sizes = slab_sizes;
+        match result {
+            // No chunk fits, and the request got a free slot in a closed region.
+            Ok((key, span)) if is_closed(span.region) => {
+                let _ = self.free(key);
+                allocate_elsewhere(self, request, is_closed)
+            }
+            other => other,
+        }
     }
 
     #[inline]

@@ -31,7 +31,7 @@ fn shard(allocations: usize) -> (Arc<Shard>, Vec<AllocationKey>) {
 
 fn allocate(shard: &Shard) -> AllocationKey {
     let mut surplus = Vec::new();
-    let granted = shard.place(&request(KIB), NUMBER, &mut surplus);
+    let granted = shard.allocate(&request(KIB), NUMBER, &mut surplus);
     assert!(surplus.is_empty());
     live(granted.unwrap())
 }

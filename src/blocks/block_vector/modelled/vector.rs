@@ -25,7 +25,7 @@ impl Fixture {
     }
 
     fn try_get(&self, size: u64) -> Option<AllocationKey> {
-        self.vector.place_at_once(&self.device.context, &request(size)).map(live)
+        self.vector.allocate_without_growth(&self.device.context, &request(size)).map(live)
     }
 
     /// Allocates like the allocator: on the fast path, or else on the slow path.

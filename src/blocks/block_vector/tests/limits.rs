@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::*;
-use crate::engine::{ENGINE_CALLS, FAST_CALLS};
+use crate::engine::ENGINE_CALLS;
 use crate::error::MemoryError;
 
 /// A full pool uses the free space of another thread's shard. Only then is it full, and the error counts all space.
@@ -48,8 +48,6 @@ fn a_full_pool_has_room_in_a_shard() {
                 max_block_count: if never_allocate { 0 } else { 1 },
             };
             assert_eq!(error, expected);
-            let in_core_only = fixture.vector.place_or_refuse(&fixture.context, &wanted, true);
-            assert!(in_core_only.is_none(), "the shards are to be asked as well");
             fixture.check();
         }
         // Small requests still find room somewhere.
@@ -181,9 +179,9 @@ fn too_large_for_any_block() {
     fixture.finish();
 }
 
-/// A miss asks the engine once before and once after the vector grows. A recent refusal is not repeated.
+/// A miss is a complete search of the engine before the vector grows, and one after. A recent refusal is not repeated.
 #[test]
-fn a_miss_asks_the_engine_at_most_twice() {
+fn a_miss_searches_at_most_twice() {
     let fixture = Fixture::new(VectorConfig { max_blocks: 2, ..config() });
     let ask = |size| {
         let request = request(size, 1);
@@ -191,8 +189,8 @@ fn a_miss_asks_the_engine_at_most_twice() {
         // As in the allocator: the fast path, then the slow one.
         let at_once = fixture
             .vector
-            .grant(request)
-            .or_else(|| fixture.vector.place_at_once(&fixture.context, &request));
+            .try_allocate(request)
+            .or_else(|| fixture.vector.allocate_without_growth(&fixture.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
             None => fixture.vector.allocate(&fixture.context, &request, true),
@@ -200,7 +198,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
         (ENGINE_CALLS.get(), grant.ok().map(|grant| Held { grant, request }))
     };
     let mut held = Vec::new();
-    for expected in [2, 1, 1, 1] {
+    for expected in [1, 0, 0, 0] {
         let (asked, granted) = ask(8 * MIB);
         assert_eq!(asked, expected, "the first takes a block");
         held.push(granted.unwrap());
@@ -216,23 +214,21 @@ fn a_miss_asks_the_engine_at_most_twice() {
     fixture.free_all(held);
 }
 
-/// A refused request is not searched again until something changes. If no block may be created, `place_or_refuse`
-/// returns the same error as the slow path.
+/// A refused request is not searched again until something changes.
 #[test]
-fn a_refusal_is_remembered_at_once() {
+fn a_refusal_is_remembered() {
     let fixture = Fixture::new(VectorConfig { max_blocks: 1, ..config() });
     let mut held: Vec<_> = (0..4).map(|_| fixture.get(8 * MIB, 1)).collect();
     // Enough free space, but in two places.
     fixture.free(held.remove(0));
     fixture.free(held.remove(1));
     let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };
-    let looks = || {
-        FAST_CALLS.set((0, 0));
-        assert!(fixture.vector.grant(wanted).is_none());
-        FAST_CALLS.get()
+    let searches = || {
+        ENGINE_CALLS.set(0);
+        assert!(fixture.vector.allocate_without_growth(&fixture.context, &wanted).is_none());
+        ENGINE_CALLS.get()
     };
-    assert_eq!([looks(), looks()], [(1, 1), (1, 0)]);
-    let refused = fixture.vector.place_or_refuse(&fixture.context, &wanted, true).unwrap().unwrap_err();
+    assert_eq!([searches(), searches()], [1, 0]);
     let expected = AllocationError::Full {
         size: 16 * MIB,
         alignment: 1,
@@ -241,14 +237,9 @@ fn a_refusal_is_remembered_at_once() {
         block_count: 1,
         max_block_count: 0,
     };
-    assert_eq!((refused, fixture.allocate(&wanted).unwrap_err()), (expected, expected));
-    let too_large = VectorRequest { size: 32 * MIB + 1, ..wanted };
-    assert_eq!(
-        fixture.vector.place_or_refuse(&fixture.context, &too_large, true).unwrap().unwrap_err(),
-        fixture.allocate(&too_large).unwrap_err()
-    );
+    assert_eq!(fixture.allocate(&wanted).unwrap_err(), expected);
     fixture.free(held.remove(0));
-    let grant = fixture.vector.place_or_refuse(&fixture.context, &wanted, true).unwrap().unwrap();
+    let grant = fixture.vector.allocate_without_growth(&fixture.context, &wanted).unwrap();
     held.push(Held { grant, request: wanted });
     fixture.check();
     fixture.free_all(held);

@@ -116,7 +116,7 @@ impl Fixture {
 
     /// Allocates like the allocator: on the fast path, or else on the slow path.
     fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
-        let grant = match self.vector.place_at_once(&self.context, request) {
+        let grant = match self.vector.allocate_without_growth(&self.context, request) {
             Some(grant) => grant,
             None => self.vector.allocate(&self.context, request, true)?,
         };

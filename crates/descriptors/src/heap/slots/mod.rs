@@ -232,9 +232,8 @@ impl HeapSlots {
     /// O(1); an error inspects the free lists.
     #[inline]
     pub(super) fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
-        let (key, first) = match self.engine.grant(count.into(), Alignment::ONE, Tag(0)) {
-            // The only region begins at 0.
-            Some(found) => found,
+        let (key, first) = match self.engine.try_allocate(count.into(), Alignment::ONE, Tag(0)) {
+            Some((key, _, first)) => (key, first),
             None => self.allocate_slow(count)?,
         };
         let Some(range) = self.open(first, count, key).map(DescriptorRange) else {

@@ -58,7 +58,7 @@ impl Slabs {
 impl Tlsf {
     /// Serves a request whose class has no free slot: with a chunk, or occasionally with the first slot of a new slab.
     #[inline(never)]
-    pub(in super::super) fn grant_without_slot(
+    pub(in super::super) fn try_allocate_without_slot(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -68,9 +68,9 @@ impl Tlsf {
         let list = index(class) & (LISTS - 1);
         let misses = self.misses[list] + 1;
         if misses % ASK_EVERY == 0 {
-            return self.ask_for_slab(size, alignment, tag, class, misses);
+            return self.try_allocate_in_new_slab(size, alignment, tag, class, misses);
         }
-        let granted = self.grant_core(size, alignment, tag)?;
+        let granted = self.try_allocate_chunk::<false>(size, alignment, tag)?;
         // Not counted if refused: a repeated request must get the same answer.
         self.misses[list] = misses;
         Some(granted)
@@ -78,7 +78,7 @@ impl Tlsf {
 
     #[cold]
     #[inline(never)]
-    fn ask_for_slab(
+    fn try_allocate_in_new_slab(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -93,7 +93,7 @@ impl Tlsf {
             let Self { chunks, slabs, .. } = self;
             slabs.as_deref_mut()?.take(chunks, class, size, tag)
         } else {
-            self.grant_core(size, alignment, tag)
+            self.try_allocate_chunk::<false>(size, alignment, tag)
         }?;
         self.misses[index(class)] = if is_little_free || misses >= HOT.0 { 0 } else { misses };
         if is_little_free {
@@ -132,7 +132,7 @@ impl Tlsf {
         let slots = self.wanted_slots(class, slot, misses)?;
         let units = slot * u64::from(slots);
         let alignment = Alignment::from_log2(slot.trailing_zeros().min(LARGEST.trailing_zeros()));
-        let (key, addr) = self.grant_core(units, alignment, Tag(0))?;
+        let (key, addr) = self.try_allocate_chunk::<false>(units, alignment, Tag(0))?;
         let slabs = self.slabs.get_or_insert_with(|| Box::new(Slabs::new()));
         let chunk = self.chunks.hand_over(key, addr, units, slabs.next_number());
         slabs.add(chunk, addr, class, slot, slots);
@@ -140,7 +140,7 @@ impl Tlsf {
     }
 
     /// Takes a suitable slot of any class. The last resort, if no chunk fits.
-    pub(in super::super) fn grant_any_slot(
+    pub(in super::super) fn allocate_any_slot(
         &mut self,
         size: u64,
         alignment: Alignment,
@@ -151,7 +151,7 @@ impl Tlsf {
         slabs.as_deref_mut()?.take(chunks, class, size, tag)
     }
 
-    /// The class of the slot that [`Self::grant_any_slot`] would take.
+    /// The class of the slot that [`Self::allocate_any_slot`] would take.
     pub(in super::super) fn any_class(&self, size: u64, alignment: Alignment) -> Option<u32> {
         let slabs = self.slabs.as_deref()?;
         (0..CLASSES).find(|&class| {
