@@ -105,6 +105,7 @@ pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
     FindMemoryTypeError, ForeignHandle, HostImportError, MapError, MemoryError, PriorityError,
+    ReserveMemoryError,
 };
 pub use memory_type::NoMemoryType;
 pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};

@@ -158,6 +158,13 @@ macro_rules! operations {
                     /// The pool.
                     pool: pool,
                 };
+                /// Blocks of a pool were created ahead of need.
+                ReserveInPool 0x46 "reserve in pool" {
+                    /// The pool.
+                    pool: pool,
+                    /// Bytes that unused blocks had afterwards, at least.
+                    bytes: long,
+                };
                 /// A scope is freed with everything in it.
                 FreeScope 0x51 "free scope" {
                     /// The scope.
@@ -179,6 +186,13 @@ macro_rules! operations {
                 SettleInMemoryType 0x63 "settle in memory type" {
                     /// Index of the memory type.
                     memory_type: small,
+                };
+                /// Blocks of a memory type were created ahead of need.
+                Reserve 0x64 "reserve" {
+                    /// Index of the memory type.
+                    memory_type: small,
+                    /// Bytes that unused blocks had afterwards, at least.
+                    bytes: long,
                 };
                 /// A pass of a defragmentation began.
                 BeginPass 0x71 "begin pass" {

@@ -60,6 +60,7 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/pools.rs: create_pool",
     "src/allocator/priority.rs: set_allocation_priority",
     "src/allocator/recording/mod.rs: start_recording",
+    "src/allocator/reserve.rs: reserve",
     "src/allocator/retire/resources.rs: drain",
     "src/allocator/retire/timelines.rs: poll_timelines",
     "src/allocator/attach.rs: attach_to_memory_type",

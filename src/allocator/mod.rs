@@ -26,6 +26,7 @@ mod recorded_call;
 mod recording;
 mod relief;
 mod request;
+mod reserve;
 mod retire;
 mod route;
 mod scopes;

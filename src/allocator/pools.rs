@@ -77,6 +77,7 @@ impl Allocator {
                 bytes: config.block_size.saturating_mul(config.min_blocks.into()),
                 count: config.min_blocks,
                 within_budget: false,
+                spares_reserved: false,
             };
             let activate = || vector.activate(&inner.context, config, info.name);
             inner.with_relief(need, activate, |&error| Some(error)).map_err(CreatePoolError::Memory)

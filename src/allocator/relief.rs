@@ -18,6 +18,8 @@ pub(super) struct ReliefNeed {
     /// `VkDeviceMemory` objects.
     pub(super) count: u32,
     pub(super) within_budget: bool,
+    /// The attempt frees no reserved blocks.
+    pub(super) spares_reserved: bool,
 }
 
 /// A vector with empty blocks.
@@ -92,23 +94,29 @@ impl AllocatorInner {
     /// empty blocks. Frees nothing if even that would not be enough.
     fn give_empty_back(&self, need: ReliefNeed, error: MemoryError) -> Vec<(u32, ReturnedBlock)> {
         let heap = self.context.heap_of(need.memory_type);
-        let mut empty = self.gather_empty(|it| it == heap);
+        // The driver does not say how much it lacks. All other limits do, and reserved blocks stay if they can.
+        let mut reserved = matches!(error, MemoryError::Driver { .. }) && !need.spares_reserved;
+        let mut empty = self.gather_empty(reserved, |it| it == heap);
+        if !self.would_do(need, error, &empty) && !need.spares_reserved {
+            reserved = true;
+            empty = self.gather_empty(reserved, |it| it == heap);
+        }
         if !self.would_do(need, error, &empty) && matches!(error, MemoryError::TooManyAllocations { .. }) {
-            empty = self.gather_empty(|_| true);
+            empty = self.gather_empty(reserved, |_| true);
         }
         if !self.would_do(need, error, &empty) {
             return Vec::new();
         }
         let vectors =
             empty.into_iter().filter_map(|Empty { vector, .. }| Some((vector, self.vector(vector)?)));
-        let returned = vectors.map(|(number, vector)| (number, vector.return_empty(&self.context)));
+        let returned = vectors.map(|(number, vector)| (number, vector.return_empty(&self.context, reserved)));
         returned.flat_map(|(number, blocks)| blocks.into_iter().map(move |block| (number, block))).collect()
     }
 
     /// The vectors with empty blocks in the heaps that `wants` selects.
-    fn gather_empty(&self, wants: impl Fn(u32) -> bool) -> Vec<Empty> {
+    fn gather_empty(&self, reserved: bool, wants: impl Fn(u32) -> bool) -> Vec<Empty> {
         let vectors = self.numbered_vectors().filter_map(|(vector, it)| {
-            let (memory_type, empty) = it.gather_empty(|it| wants(self.context.heap_of(it)))?;
+            let (memory_type, empty) = it.gather_empty(reserved, |it| wants(self.context.heap_of(it)))?;
             (empty.blocks > 0).then(|| Empty { vector, heap: self.context.heap_of(memory_type), empty })
         });
         vectors.collect()

@@ -557,6 +557,7 @@ impl Allocator {
             },
             count: 1,
             within_budget: asked.info.flags.contains(Flags::WITHIN_BUDGET),
+            spares_reserved: false,
         };
         self.inner.with_relief(need, attempt, |error| match error {
             AllocationError::Memory(error) => Some(*error),

@@ -9,6 +9,7 @@ mod corruption;
 mod defragment;
 mod memory;
 mod pool;
+mod reserve;
 mod resource;
 mod sharing;
 
@@ -19,5 +20,6 @@ pub use corruption::{CorruptionError, DamagedAllocation};
 pub use defragment::BeginDefragmentationError;
 pub use memory::MemoryError;
 pub use pool::CreatePoolError;
+pub use reserve::ReserveMemoryError;
 pub use resource::{CreateError, FindMemoryTypeError};
 pub use sharing::{AliasError, ExportError, HostImportError, PriorityError};

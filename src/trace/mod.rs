@@ -93,13 +93,14 @@
 //! | `41` destroy pool, `45` settle in pool | pool |
 //! | `42` set pool name | pool; text or none |
 //! | `43` set pool priority | pool; float |
-//! | `44` set empty blocks kept of pool | pool; number |
+//! | `44` set empty blocks kept of pool, `46` reserve in pool | pool; number |
 //! | `50` [create scope](ScopeSettings) | numbers: scope, block size; float: priority; text or none: name |
 //! | `51` free scope | number: scope |
 //! | `60` frame | number: its index |
 //! | `61` trim | nothing |
 //! | `62` set empty blocks kept | number |
 //! | `63` settle in memory type | number |
+//! | `64` reserve | numbers: memory type, bytes |
 //! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
 //! | `71` begin pass | numbers: defragmentation, moves |
 //! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move reported it; for 0 and 4 another place: the destination |

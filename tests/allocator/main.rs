@@ -38,6 +38,7 @@ mod policy;
 mod pools;
 mod priority;
 mod reentry;
+mod reserve;
 mod rollback;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/said.rs"]

@@ -66,6 +66,17 @@ fn plain() -> Vec<Told> {
         PriorityError::NotDedicated,
         PriorityError::Foreign(ForeignHandle::Pool),
     ]));
+    all.extend(each([
+        ReserveMemoryError::MemoryType { memory_type: 17, allowed: 0b1010 },
+        ReserveMemoryError::TooManyBlocks {
+            bytes: 1001,
+            blocks: 1002,
+            block_count: 105,
+            max_block_count: 106,
+        },
+        ReserveMemoryError::Memory(REFUSED),
+        ReserveMemoryError::Foreign(ForeignHandle::Pool),
+    ]));
     all
 }
 

@@ -317,6 +317,9 @@ fn frames_and_policies_are_told() {
         allocator.set_current_frame_index(u32::MAX);
         allocator.trim();
         allocator.set_empty_blocks_kept(0);
+        allocator.reserve(0, MIB).unwrap();
+        allocator.reserve(31, MIB).unwrap_err();
+        allocator.reserve_in_pool(&pool, 1).unwrap();
         has_attached = allocator.attach_to_memory_type(0) && allocator.attach_to_pool(&pool).unwrap();
         assert!(!allocator.attach_to_memory_type(31));
     });
@@ -327,6 +330,8 @@ fn frames_and_policies_are_told() {
             Event::Frame { index: u32::MAX },
             Event::Trim,
             Event::SetEmptyBlocksKept { empty_blocks_kept: 0 },
+            Event::Reserve { memory_type: 0, bytes: MIB },
+            Event::ReserveInPool { pool: PoolNumber(0), bytes: 1 },
             Event::SettleInMemoryType { memory_type: 0 },
             Event::SettleInPool { pool: PoolNumber(0) },
         ]

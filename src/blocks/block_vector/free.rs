@@ -154,8 +154,13 @@ impl MemoryBlockVector {
     }
 
     /// Returns the memory type, and the number and bytes of the blocks that are empty and could be freed. Returns
-    /// `None` if the vector is unused or `wants` rejects its memory type. Empty leased ranges return first.
-    pub(crate) fn gather_empty(&self, wants: impl FnOnce(u32) -> bool) -> Option<(u32, Emptied)> {
+    /// `None` if the vector is unused or `wants` rejects its memory type. Empty leased ranges return first. Includes
+    /// reserved blocks if `reserved` is set.
+    pub(crate) fn gather_empty(
+        &self,
+        reserved: bool,
+        wants: impl FnOnce(u32) -> bool,
+    ) -> Option<(u32, Emptied)> {
         let memory_type = self.config(None)?.memory_type;
         if !wants(memory_type) {
             return None;
@@ -164,15 +169,19 @@ impl MemoryBlockVector {
         self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
         let mut core = self.core.lock();
         leases.iter().for_each(|lease| core.take_back_leased(lease));
-        Some((memory_type, core.active.as_ref()?.empties()))
+        Some((memory_type, core.active.as_ref()?.empties(reserved)))
     }
 
-    /// Frees empty blocks, except the first ones of a pool. The caller emits the events after it has released its
-    /// locks.
-    pub(crate) fn return_empty(&self, context: &DeviceContext) -> Vec<ReturnedBlock> {
+    /// Frees empty blocks, and reserved ones if `reserved` is set, except the first ones of a pool. The caller emits the
+    /// events after it has released its locks.
+    pub(crate) fn return_empty(&self, context: &DeviceContext, reserved: bool) -> Vec<ReturnedBlock> {
         // A separate statement releases the lock before the driver call.
-        let emptied =
-            self.core.lock().active.as_mut().map_or_else(Vec::new, |active| active.take_empty_blocks(0));
+        let emptied = self.core.lock().active.as_mut().map_or_else(Vec::new, |active| {
+            if reserved {
+                active.end_reservations();
+            }
+            active.take_empty_blocks(0)
+        });
         // See `destroy_block`.
         drop(self.mappings.lock());
         emptied.into_iter().map(|block| block.give_back(context)).collect()

@@ -37,6 +37,7 @@ mod map;
 #[cfg(all(loom, test))]
 mod modelled;
 mod priority;
+mod reserve;
 mod returns;
 mod shard;
 mod shards;

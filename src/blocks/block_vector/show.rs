@@ -164,7 +164,9 @@ impl MemoryBlockVector {
             if let Some(block) = block {
                 let usage = active.engine.region_usage(RegionId(id));
                 assert_eq!(usage.capacity, block.memory.size, "V4: a region is as large as its block");
-                assert_eq!(usage.used_chunks == 0, block.empty, "V5: a block is empty when its region is");
+                let is_empty = block.empty || block.reserved && usage.used_chunks == 0;
+                assert_eq!(usage.used_chunks == 0, is_empty, "V5: a block is empty when its region is");
+                assert!(!(block.empty && block.reserved), "V13: a reserved block is never one that may go");
             }
         }
         assert!(active.block_count >= active.config.min_blocks, "V6: the first blocks stay");

@@ -34,7 +34,10 @@ pub(super) struct VectorBlock {
     /// Users of the mapping: guards, and persistently mapped allocations. 64 bits cannot overflow, even if guards are
     /// leaked. If it wrapped to zero, `trim` would unmap memory in use.
     pub(super) map_count: u64,
+    /// The block is empty and may be freed.
     pub(super) empty: bool,
+    /// `reserve` created the block, and nothing was freed in it yet. It is not `empty` then, so that it stays.
+    pub(super) reserved: bool,
     /// The allocation that caused this block. [Undoing](super::MemoryBlockVector::undo) it frees the block.
     pub(super) created_for: Option<Key>,
     /// The active defragmentation context moves nothing out of this block.
@@ -528,8 +531,15 @@ impl Active {
         self.heeds_frees = true;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
-        self.blocks[at] =
-            Some(VectorBlock { id, memory, map_count: 0, empty: true, created_for: None, stays: false });
+        self.blocks[at] = Some(VectorBlock {
+            id,
+            memory,
+            map_count: 0,
+            empty: true,
+            reserved: false,
+            created_for: None,
+            stays: false,
+        });
         Ok(region)
     }
 
@@ -592,6 +602,7 @@ impl Active {
     pub(super) fn mark_empty(&mut self, region: RegionId) {
         let block = self.block_mut(region);
         block.empty = true;
+        block.reserved = false;
         // Mappings that were left open end with the last allocation.
         block.map_count = 0;
         self.empty_blocks += 1;
@@ -639,11 +650,14 @@ impl Active {
         Some(block.memory)
     }
 
-    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0.
-    pub(super) fn empties(&self) -> Emptied {
-        let most = self.surplus(0);
-        let empty = self.blocks.iter().rev().flatten().filter(|block| block.empty);
-        let bytes = empty.take(index(most)).map(|block| block.memory.size).sum();
+    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0, if the reservations end (`reserved`) or not.
+    pub(super) fn empties(&self, reserved: bool) -> Emptied {
+        let unused = |&(id, block): &(RegionId, &VectorBlock)| block.empty || reserved && self.is_unused(id);
+        let count =
+            if reserved { narrow(self.identified().filter(unused).count()) } else { self.empty_blocks };
+        let most = surplus(count, self.block_count, 0, self.config.min_blocks);
+        let empty = self.identified().rev().filter(unused);
+        let bytes = empty.take(index(most)).map(|(_, block)| block.memory.size).sum();
         Emptied { blocks: u64::from(most), bytes }
     }
 

@@ -33,7 +33,7 @@ impl MemoryBlockVector {
             let has_no_user = mapped && !goes && block.map_count == 0;
             let ends = has_no_user && block.memory.forget_mapped_for(live.key);
             let unmapped = ends.then_some(block.memory.memory);
-            if is_empty {
+            if is_empty && !active.block_mut(region).reserved {
                 active.mark_empty(region);
             }
             (if goes { active.take_empty_block(region) } else { None }, unmapped)

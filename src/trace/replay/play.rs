@@ -57,6 +57,7 @@ impl Replay<'_> {
             Event::SetPoolName { pool, .. }
             | Event::SetPoolPriority { pool, .. }
             | Event::SetPoolEmptyBlocksKept { pool, .. }
+            | Event::ReserveInPool { pool, .. }
             | Event::SettleInPool { pool } => self.change_pool(pool.0, event),
             Event::CreateScope { scope, settings } => self.create_scope(scope.0, settings),
             Event::FreeScope { scope } => self.free_scope(scope.0),
@@ -78,6 +79,11 @@ impl Replay<'_> {
                 if self.is_single {
                     self.allocator.attach_to_memory_type(self.translation.one(*memory_type));
                 }
+            }
+            Event::Reserve { memory_type, bytes } => {
+                let (allocator, memory_type) = (self.allocator, self.translation.one(*memory_type));
+                self.call(CallKind::Reserve, || allocator.reserve(memory_type, *bytes));
+                self.look();
             }
             Event::BeginDefragmentation(begin) => self.begin_defragmentation(begin),
             Event::BeginPass { defragmentation, moves } => self.begin_pass(defragmentation.0, *moves),

@@ -70,6 +70,9 @@ impl Replay<'_> {
                 CallKind::Trim,
                 timed(|| allocator.set_pool_empty_blocks_kept(pool, *kept).map(drop).map_err(drop)),
             ),
+            Event::ReserveInPool { bytes, .. } => {
+                (CallKind::Reserve, timed(|| allocator.reserve_in_pool(pool, *bytes).map(drop).map_err(drop)))
+            }
             _ => {
                 // With several threads, each of these calls attached its own thread to a shard.
                 if self.is_single {

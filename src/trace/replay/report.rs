@@ -39,6 +39,8 @@ pub enum CallKind {
     Defragment,
     /// Releases empty blocks, at once or because the number to keep was reduced.
     Trim,
+    /// Creates blocks ahead of need.
+    Reserve,
     /// Begins a frame, which queries budgets.
     Frame,
     /// Changes names, user data or priorities.
@@ -60,6 +62,7 @@ impl CallKind {
         Self::FreeScope,
         Self::Defragment,
         Self::Trim,
+        Self::Reserve,
         Self::Frame,
         Self::Describe,
     ];
@@ -80,6 +83,7 @@ impl CallKind {
             Self::FreeScope => "free_scope",
             Self::Defragment => "defragment",
             Self::Trim => "trim",
+            Self::Reserve => "reserve",
             Self::Frame => "frame",
             Self::Describe => "describe",
         }

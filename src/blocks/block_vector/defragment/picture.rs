@@ -102,8 +102,8 @@ impl MemoryBlockVector {
         let mut draft =
             Draft { picture, generation, free_before: 0, was_candidate: false, ranges_of_block: 0, used: 0 };
         for (id, block) in (0..).zip(&active.blocks) {
-            let Some(block) = block.as_ref().filter(|block| !block.empty) else { continue };
             let region = RegionId(id);
+            let Some(block) = block.as_ref().filter(|_| !active.is_unused(region)) else { continue };
             let (first, first_range) = (draft.picture.candidates.len(), draft.picture.ranges.len());
             (draft.free_before, draft.was_candidate) = (0, false);
             (draft.ranges_of_block, draft.used) = (0, 0);
