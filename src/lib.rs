@@ -88,8 +88,8 @@ pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, 
 pub use allocator::doc_example;
 pub use allocator::{
     Allocator, AllocatorCreateInfo, CollectError, CompleteMoveError, DebugSettings, Defragmentation,
-    DefragmentationPass, FreeMoveError, HeapBudget, Mapping, Move, RetiredResources, SharedDefragmentation,
-    TimelineError, Tracking,
+    DefragmentationPass, FreeMoveError, HeapBudget, MaintainInfo, Maintained, Mapping, Move,
+    RetiredResources, SharedDefragmentation, TimelineError, Tracking,
 };
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,

@@ -194,6 +194,13 @@ macro_rules! operations {
                     /// Bytes that unused blocks had afterwards, at least.
                     bytes: long,
                 };
+                /// Blocks were created ahead of need and freed, at most so many.
+                Maintain 0x65 "maintain" {
+                    /// Calls of `vkAllocateMemory`.
+                    max_allocations: small,
+                    /// Calls of `vkFreeMemory`.
+                    max_frees: small,
+                };
                 /// A pass of a defragmentation began.
                 BeginPass 0x71 "begin pass" {
                     /// The defragmentation.

@@ -56,6 +56,7 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/map.rs: into_raw",
     "src/allocator/memory_map.rs: memory_map",
     "src/allocator/life.rs: destroy",
+    "src/allocator/maintain.rs: maintain",
     "src/allocator/mod.rs: trim",
     "src/allocator/pools.rs: create_pool",
     "src/allocator/priority.rs: set_allocation_priority",

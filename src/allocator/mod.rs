@@ -17,6 +17,7 @@ mod find;
 mod fit;
 mod import;
 mod life;
+mod maintain;
 mod map;
 mod memory_map;
 mod pools;
@@ -58,6 +59,7 @@ pub use defragment::{
 };
 #[cfg(feature = "sim")]
 pub use life::doc_example;
+pub use maintain::{MaintainInfo, Maintained};
 pub use map::Mapping;
 pub use map::Visibility;
 pub use request::Resource;

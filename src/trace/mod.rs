@@ -101,6 +101,7 @@
 //! | `62` set empty blocks kept | number |
 //! | `63` settle in memory type | number |
 //! | `64` reserve | numbers: memory type, bytes |
+//! | `65` maintain | numbers: allocations and frees of the driver, at most |
 //! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
 //! | `71` begin pass | numbers: defragmentation, moves |
 //! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move reported it; for 0 and 4 another place: the destination |

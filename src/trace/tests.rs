@@ -157,6 +157,7 @@ fn events() -> Vec<Event> {
         Event::SetEmptyBlocksKept { empty_blocks_kept: 0 },
         Event::SettleInMemoryType { memory_type: 31 },
         Event::Reserve { memory_type: 31, bytes: 1 << 35 },
+        Event::Maintain { max_allocations: 1, max_frees: u32::MAX },
         Event::BeginDefragmentation(Box::new(begin)),
         Event::BeginPass { defragmentation, moves: 3 },
         Event::Move { defragmentation, allocation: second, outcome: MoveOutcome::Completed },

@@ -30,6 +30,7 @@ mod fit;
 mod flags;
 mod growth;
 mod limits;
+mod maintain;
 mod mapping;
 mod memory_map;
 mod memory_type;

@@ -5,7 +5,7 @@ use sublet::sim::Gpu;
 use sublet::sim::profiles::{self, Profile};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateFlags,
-    AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
+    AllocatorCreateInfo, MaintainInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
 };
 
 use crate::collect::{Seen, heard, names};
@@ -57,6 +57,13 @@ pub(crate) fn blocks() {
         allocator.allocate_memory(&requirements(KIB), &AllocationCreateInfo::in_scope(&scope)).unwrap();
     // SAFETY: nothing was bound to its allocations.
     unsafe { allocator.free_scope(scope) }.unwrap();
+}
+
+pub(crate) fn ahead() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    allocator.reserve(0, MIB).unwrap();
+    allocator.maintain(&MaintainInfo::default());
 }
 
 pub(crate) fn refusals() {

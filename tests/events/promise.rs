@@ -154,6 +154,7 @@ fn simulation() {
 fn what_the_guide_promises_comes() {
     let seen = heard(|| {
         memory::blocks();
+        memory::ahead();
         memory::refusals();
         memory::relief();
         memory::dedicated();

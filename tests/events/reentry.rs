@@ -94,6 +94,7 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
                     // SAFETY: as above.
                     HELD.take().into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
                 }
+                allocator.maintain(&sublet::MaintainInfo::default());
                 allocator.trim();
             },
         );

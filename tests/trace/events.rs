@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::trace::{AllocationNumber, Event, Failure, GrantedMemory, Needs, PoolNumber, ScopeNumber, Trace};
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MaintainInfo,
     MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
 };
 
@@ -320,6 +320,7 @@ fn frames_and_policies_are_told() {
         allocator.reserve(0, MIB).unwrap();
         allocator.reserve(31, MIB).unwrap_err();
         allocator.reserve_in_pool(&pool, 1).unwrap();
+        allocator.maintain(&MaintainInfo::default());
         has_attached = allocator.attach_to_memory_type(0) && allocator.attach_to_pool(&pool).unwrap();
         assert!(!allocator.attach_to_memory_type(31));
     });
@@ -332,6 +333,7 @@ fn frames_and_policies_are_told() {
             Event::SetEmptyBlocksKept { empty_blocks_kept: 0 },
             Event::Reserve { memory_type: 0, bytes: MIB },
             Event::ReserveInPool { pool: PoolNumber(0), bytes: 1 },
+            Event::Maintain { max_allocations: 1, max_frees: 1 },
             Event::SettleInMemoryType { memory_type: 0 },
             Event::SettleInPool { pool: PoolNumber(0) },
         ]

@@ -33,6 +33,7 @@ mod defragment;
 mod ends;
 mod foresee;
 mod free;
+mod maintain;
 mod map;
 #[cfg(all(loom, test))]
 mod modelled;
@@ -58,6 +59,7 @@ use ash::vk;
 
 pub(crate) use self::allocate::VectorRequest;
 pub(crate) use self::annotations::Annotation;
+pub(crate) use self::maintain::{BlockLack, MaintenanceWish};
 use self::shards::Shards;
 use self::state::VectorCore;
 use super::dedicated::DedicatedList;

@@ -125,8 +125,9 @@ impl Active {
     /// Allows that a reserved block is freed, if it is still unused.
     fn end_reservation(&mut self, region: RegionId) {
         if self.block_of(region).is_some_and(|block| block.reserved) && self.is_unused(region) {
+            let calls = self.maintained_calls();
             let block = self.block_mut(region);
-            (block.reserved, block.empty) = (false, true);
+            (block.reserved, block.empty, block.empty_since) = (false, true, calls);
             self.empty_blocks += 1;
             self.heeds_frees = true;
         }

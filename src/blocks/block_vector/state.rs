@@ -6,6 +6,7 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::BlockGrowth;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
+use super::maintain::Upkeep;
 use super::shard::{LeasedRange, Leasing};
 use super::{Emptied, FOREIGN, Grant, VectorRequest, VectorTotals};
 use crate::engine::{Algorithm, Engine};
@@ -38,6 +39,8 @@ pub(super) struct VectorBlock {
     pub(super) empty: bool,
     /// `reserve` created the block, and nothing was freed in it yet. It is not `empty` then, so that it stays.
     pub(super) reserved: bool,
+    /// The number of calls of `maintain` when the block became empty.
+    pub(super) empty_since: u32,
     /// The allocation that caused this block. [Undoing](super::MemoryBlockVector::undo) it frees the block.
     pub(super) created_for: Option<Key>,
     /// The active defragmentation context moves nothing out of this block.
@@ -100,6 +103,8 @@ pub(super) struct Active {
     pub(super) refused: Option<Refused>,
     /// A defragmentation context is active on this vector.
     pub(super) is_compacted: bool,
+    /// `None` before the first call of `maintain`.
+    pub(super) upkeep: Option<Box<Upkeep>>,
     /// The pool's own name.
     pub(super) name: Option<Box<str>>,
 }
@@ -357,6 +362,7 @@ impl Active {
             lease_bytes: 0,
             refused: None,
             is_compacted: false,
+            upkeep: None,
             name: name.map(Box::from),
         }
     }
@@ -537,6 +543,7 @@ impl Active {
             map_count: 0,
             empty: true,
             reserved: false,
+            empty_since: self.maintained_calls(),
             created_for: None,
             stays: false,
         });
@@ -574,6 +581,7 @@ impl Active {
     /// Decides whether a block that just became empty stays.
     fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<FollowUp> {
         self.mark_empty(region);
+        self.count_emptied(region);
         self.take_surplus(context).map(FollowUp::Block).or_else(|| self.idle())
     }
 
@@ -600,8 +608,10 @@ impl Active {
     }
 
     pub(super) fn mark_empty(&mut self, region: RegionId) {
+        let calls = self.maintained_calls();
         let block = self.block_mut(region);
         block.empty = true;
+        block.empty_since = calls;
         block.reserved = false;
         // Mappings that were left open end with the last allocation.
         block.map_count = 0;
@@ -618,15 +628,27 @@ impl Active {
     /// Returns true if frees in other blocks will free an empty block.
     pub(super) fn has_spare(&self) -> bool {
         let staying = self.config.empty_blocks_kept.saturating_sub(1);
-        self.surplus(staying) > 0
+        !self.is_maintained() && self.surplus(staying) > 0
+    }
+
+    /// The number of empty blocks that may stay while the heap is within its budget.
+    fn empty_blocks_kept(&self) -> u32 {
+        let has_others = self.config.keeps_only_last && self.block_count > 1;
+        if has_others { 0 } else { self.config.empty_blocks_kept }
+    }
+
+    /// Returns true if there are more empty blocks than may stay.
+    pub(super) fn has_surplus(&self) -> bool {
+        self.surplus(self.empty_blocks_kept()) > 0
     }
 
     /// Takes out an empty block if there are more than are kept.
     pub(super) fn take_surplus(&mut self, context: &DeviceContext) -> Option<DeviceBlock> {
         let level = context.budgets.level(context.heap_of(self.config.memory_type));
-        let has_others = self.config.keeps_only_last && self.block_count > 1;
-        let kept = if level.usage >= level.budget || has_others { 0 } else { self.config.empty_blocks_kept };
-        if self.surplus(kept) > 0 { self.take_largest_empty_block() } else { None }
+        let is_over = level.usage >= level.budget;
+        let has_surplus = if is_over { self.surplus(0) > 0 } else { self.has_surplus() };
+        let waits = self.is_maintained() && !is_over;
+        if has_surplus && !waits { self.take_largest_empty_block() } else { None }
     }
 
     /// Takes out the largest empty block.

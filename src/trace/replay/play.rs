@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::{Allocate, AllocateFailed, Event, Existing, Failure, Needs, Wanted};
 use super::{CallKind, Footprint, Replay, ReplayedAllocation, ReplayedOwner, release};
 use crate::allocation::Allocation;
-use crate::allocator::Resource;
+use crate::allocator::{MaintainInfo, Resource};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::ResourceRequirements;
 use crate::statistics::Statistics;
@@ -83,6 +83,12 @@ impl Replay<'_> {
             Event::Reserve { memory_type, bytes } => {
                 let (allocator, memory_type) = (self.allocator, self.translation.one(*memory_type));
                 self.call(CallKind::Reserve, || allocator.reserve(memory_type, *bytes));
+                self.look();
+            }
+            Event::Maintain { max_allocations, max_frees } => {
+                let allocator = self.allocator;
+                let info = MaintainInfo { max_allocations: *max_allocations, max_frees: *max_frees };
+                self.run(CallKind::Maintain, || allocator.maintain(&info));
                 self.look();
             }
             Event::BeginDefragmentation(begin) => self.begin_defragmentation(begin),

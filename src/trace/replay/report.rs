@@ -41,6 +41,8 @@ pub enum CallKind {
     Trim,
     /// Creates blocks ahead of need.
     Reserve,
+    /// Creates and frees blocks between frames.
+    Maintain,
     /// Begins a frame, which queries budgets.
     Frame,
     /// Changes names, user data or priorities.
@@ -63,6 +65,7 @@ impl CallKind {
         Self::Defragment,
         Self::Trim,
         Self::Reserve,
+        Self::Maintain,
         Self::Frame,
         Self::Describe,
     ];
@@ -84,6 +87,7 @@ impl CallKind {
             Self::Defragment => "defragment",
             Self::Trim => "trim",
             Self::Reserve => "reserve",
+            Self::Maintain => "maintain",
             Self::Frame => "frame",
             Self::Describe => "describe",
         }
