@@ -15,6 +15,8 @@ pub struct Enabled {
     pub timeline_semaphore: bool,
     pub synchronization2: bool,
     pub dynamic_rendering: bool,
+    /// `hostImageCopy`, of VK_EXT_host_image_copy.
+    pub host_image_copy: bool,
     /// VK_EXT_debug_utils, of the instance.
     pub debug_utils: bool,
 }
@@ -35,6 +37,7 @@ pub(super) struct Features {
     inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures<'static>,
     mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'static>,
     buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'static>,
+    host_image: vk::PhysicalDeviceHostImageCopyFeaturesEXT<'static>,
     version: u32,
 }
 
@@ -66,6 +69,7 @@ impl Features {
             inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures::default(),
             mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default(),
             buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default(),
+            host_image: vk::PhysicalDeviceHostImageCopyFeaturesEXT::default(),
             version,
         };
         if version >= vk::API_VERSION_1_2 {
@@ -91,6 +95,12 @@ impl Features {
                 ext::descriptor_buffer::NAME,
                 features.buffer.descriptor_buffer == vk::TRUE && version >= vk::API_VERSION_1_3,
             ),
+            (ext::external_memory_host::NAME, version >= vk::API_VERSION_1_1),
+            // Requires two extensions that 1.3 includes.
+            (
+                ext::host_image_copy::NAME,
+                features.host_image.host_image_copy == vk::TRUE && version >= vk::API_VERSION_1_3,
+            ),
             (khr::swapchain::NAME, presents),
             (PORTABILITY, true),
         ];
@@ -110,7 +120,8 @@ impl Features {
             .push_next(&mut self.indexing)
             .push_next(&mut self.inline_uniform)
             .push_next(&mut self.mutable)
-            .push_next(&mut self.buffer);
+            .push_next(&mut self.buffer)
+            .push_next(&mut self.host_image);
         if self.version >= vk::API_VERSION_1_3 {
             all = all.push_next(&mut self.synchronization2).push_next(&mut self.rendering);
         }
@@ -141,6 +152,7 @@ impl Features {
         self.inline_uniform.p_next = std::ptr::null_mut();
         self.mutable.p_next = std::ptr::null_mut();
         self.buffer.p_next = std::ptr::null_mut();
+        self.host_image.p_next = std::ptr::null_mut();
         // Enables only features that are used.
         self.address.buffer_device_address_capture_replay = vk::FALSE;
         self.address.buffer_device_address_multi_device = vk::FALSE;
@@ -165,6 +177,9 @@ impl Features {
         let (with_pageable, with_maintenance5) =
             (self.has(ext::pageable_device_local_memory::NAME), self.has(khr::maintenance5::NAME));
         info = info.enabled_features(&self.core);
+        if self.has(ext::host_image_copy::NAME) {
+            info = info.push_next(&mut self.host_image);
+        }
         if with_priority {
             info = info.push_next(&mut self.priority);
         }
@@ -213,6 +228,7 @@ impl Features {
             timeline_semaphore: self.timeline.timeline_semaphore == vk::TRUE,
             synchronization2: self.synchronization2.synchronization2 == vk::TRUE,
             dynamic_rendering: self.rendering.dynamic_rendering == vk::TRUE,
+            host_image_copy: self.has(ext::host_image_copy::NAME),
             debug_utils: false,
         }
     }

@@ -15,20 +15,31 @@
     reason = "a benchmark, with buffers and regions that are valid"
 )]
 
+#[path = "upload/host_image.rs"]
+mod host_image;
+#[path = "upload/raw.rs"]
+mod raw;
+
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 use sublet::upload::{UploadArenaCreateInfo, UploadMemory};
-use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, MemoryUsage};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryUsage};
 use sublet_examples::{Arguments, Context, Result};
 use sublet_frame::{
     Buffer, CommandList, Features, Frames, FramesCreateInfo, Image, ImageData, ImagePart, ListError,
     QueueInfo, UploadPiece,
 };
+
+use crate::host_image::HostImage;
+use crate::raw::Raw;
 
 const SOURCE: usize = 256 << 20;
 /// Bytes of a submission, at least.
@@ -77,19 +88,36 @@ fn main() -> std::process::ExitCode {
     sublet_examples::run_with(HELP, settings, |context, settings| measure_all(context, &settings))
 }
 
+/// Drivers import whole pages.
+#[derive(Clone)]
+#[repr(align(4096))]
+struct Page([u8; 4096]);
+
+struct Bytes(Vec<Page>);
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), size_of_val(&*self.0)) }
+    }
+}
+
 /// The bytes to upload, from a position that moves on with each chunk.
 #[derive(Clone)]
 struct Source {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Bytes>,
     next: usize,
 }
 
 impl Source {
     fn new() -> Self {
-        let mut bytes = vec![0_u8; SOURCE];
+        let mut pages = vec![Page([0; 4096]); SOURCE / 4096];
         let mut random = fastrand::Rng::with_seed(7);
-        bytes.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&random.u64(..).to_le_bytes()));
-        Self { bytes: bytes.into(), next: 0 }
+        for page in &mut pages {
+            page.0.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&random.u64(..).to_le_bytes()));
+        }
+        Self { bytes: Arc::new(Bytes(pages)), next: 0 }
     }
 
     /// Returns the position of the next chunk.
@@ -107,7 +135,7 @@ type Part = (usize, usize, usize);
 
 /// Threads that copy. They live longer than an upload, as those of a program do.
 struct Crew {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Bytes>,
     workers: Vec<Sender<Vec<Part>>>,
     done: Receiver<()>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -119,7 +147,7 @@ fn copy(bytes: &[u8], (from, to, size): Part) {
 }
 
 impl Crew {
-    fn new(bytes: &Arc<[u8]>, count: usize) -> Self {
+    fn new(bytes: &Arc<Bytes>, count: usize) -> Self {
         let (finished, done) = channel();
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         // The caller is one of them.
@@ -222,154 +250,6 @@ fn target_info() -> vk::BufferCreateInfo<'static> {
     vk::BufferCreateInfo::default().size(TARGET.try_into().unwrap()).usage(usage)
 }
 
-/// Plain Vulkan: a mapped buffer, a command buffer and a fence for each submission in flight.
-struct Raw<'a> {
-    context: &'a Context,
-    allocator: &'a Allocator,
-    pool: vk::CommandPool,
-    slots: Vec<RawSlot>,
-    buffer: (vk::Buffer, Option<Allocation>),
-    image: (vk::Image, Option<Allocation>),
-    next: usize,
-}
-
-struct RawSlot {
-    commands: vk::CommandBuffer,
-    fence: vk::Fence,
-    staging: vk::Buffer,
-    memory: Option<Allocation>,
-    address: usize,
-}
-
-impl<'a> Raw<'a> {
-    fn new(context: &'a Context, allocator: &'a Allocator) -> Result<Self> {
-        let device = context.device();
-        let info = vk::CommandPoolCreateInfo::default()
-            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER)
-            .queue_family_index(context.queue_family_index());
-        let pool = unsafe { device.create_command_pool(&info, None) }?;
-        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(2);
-        let done = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
-        let staging = vk::BufferCreateInfo::default()
-            .size(TARGET.try_into()?)
-            .usage(vk::BufferUsageFlags::TRANSFER_SRC);
-        let mapped = AllocationCreateInfo {
-            flags: AllocationCreateFlags::MAPPED | AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE,
-            ..AllocationCreateInfo::new(MemoryUsage::AutoPreferHost)
-        };
-        let mut slots = Vec::new();
-        for commands in unsafe { device.allocate_command_buffers(&info) }? {
-            let fence = unsafe { device.create_fence(&done, None) }?;
-            let (staging, memory) = unsafe { allocator.create_buffer(&staging, &mapped) }?;
-            let pointer = memory.mapped_pointer().ok_or("the staging buffer is not mapped")?;
-            let address = pointer.cast::<u8>().as_ptr().expose_provenance();
-            slots.push(RawSlot { commands, fence, staging, memory: Some(memory), address });
-        }
-        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let (buffer, memory) = unsafe { allocator.create_buffer(&target_info(), &auto) }?;
-        let (image, texels) = unsafe { allocator.create_image(&image_info(), &auto) }?;
-        Ok(Self {
-            context,
-            allocator,
-            pool,
-            slots,
-            buffer: (buffer, Some(memory)),
-            image: (image, Some(texels)),
-            next: 0,
-        })
-    }
-
-    /// Copies `count` chunks to staging memory, unless `bytes` is `None`, and submits their copies.
-    fn round(&mut self, source: Option<&mut Source>, size: usize, is_image: bool) -> Result<()> {
-        let device = self.context.device();
-        let slot = &self.slots[self.next];
-        self.next = (self.next + 1) % self.slots.len();
-        unsafe { device.wait_for_fences(&[slot.fence], true, u64::MAX) }?;
-        unsafe { device.reset_fences(&[slot.fence]) }?;
-        let once = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        unsafe { device.begin_command_buffer(slot.commands, &once) }?;
-        if let Some(source) = source {
-            for at in 0..chunks(size) {
-                let from = source.chunk(size);
-                copy(&source.bytes, (from, slot.address + at * size, size));
-            }
-            if let Some(memory) = &slot.memory {
-                self.allocator.flush(memory, 0, vk::WHOLE_SIZE)?;
-            }
-        }
-        let before = vk::ImageMemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
-            .dst_access_mask(vk::AccessFlags::TRANSFER_WRITE)
-            .old_layout(vk::ImageLayout::UNDEFINED)
-            .new_layout(vk::ImageLayout::TRANSFER_DST_OPTIMAL)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .image(self.image.0)
-            .subresource_range(vk::ImageSubresourceRange {
-                aspect_mask: vk::ImageAspectFlags::COLOR,
-                base_mip_level: 0,
-                level_count: 1,
-                base_array_layer: 0,
-                layer_count: 1,
-            });
-        let images = if is_image { std::slice::from_ref(&before) } else { &[] };
-        let memory = vk::MemoryBarrier::default()
-            .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
-            .dst_access_mask(vk::AccessFlags::TRANSFER_WRITE);
-        let transfer = vk::PipelineStageFlags::TRANSFER;
-        let none = vk::DependencyFlags::empty();
-        unsafe {
-            device.cmd_pipeline_barrier(slot.commands, transfer, transfer, none, &[memory], &[], images);
-        }
-        if is_image {
-            let region = vk::BufferImageCopy {
-                image_subresource: vk::ImageSubresourceLayers {
-                    aspect_mask: vk::ImageAspectFlags::COLOR,
-                    mip_level: 0,
-                    base_array_layer: 0,
-                    layer_count: 1,
-                },
-                image_extent: image_info().extent,
-                ..Default::default()
-            };
-            let layout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
-            unsafe {
-                device.cmd_copy_buffer_to_image(slot.commands, slot.staging, self.image.0, layout, &[region]);
-            }
-        } else {
-            for at in 0..chunks(size) {
-                let at = u64::try_from(at * size)?;
-                let region = vk::BufferCopy { src_offset: at, dst_offset: at, size: size.try_into()? };
-                unsafe { device.cmd_copy_buffer(slot.commands, slot.staging, self.buffer.0, &[region]) };
-            }
-        }
-        unsafe { device.end_command_buffer(slot.commands) }?;
-        let commands = [slot.commands];
-        let work = vk::SubmitInfo::default().command_buffers(&commands);
-        unsafe { device.queue_submit(self.context.queue(), &[work], slot.fence) }?;
-        Ok(())
-    }
-
-    fn finish(&self) -> Result<()> {
-        Ok(unsafe { self.context.device().device_wait_idle() }?)
-    }
-}
-
-impl Drop for Raw<'_> {
-    fn drop(&mut self) {
-        let device = self.context.device();
-        let _ = self.finish();
-        for slot in &mut self.slots {
-            unsafe { device.destroy_fence(slot.fence, None) };
-            let memory = slot.memory.take();
-            memory.map(|memory| unsafe { self.allocator.destroy_buffer(slot.staging, memory) });
-        }
-        unsafe { device.destroy_command_pool(self.pool, None) };
-        self.buffer.1.take().map(|memory| unsafe { self.allocator.destroy_buffer(self.buffer.0, memory) });
-        self.image.1.take().map(|memory| unsafe { self.allocator.destroy_image(self.image.0, memory) });
-    }
-}
-
 /// Frames, and the targets of uploads.
 struct Uploads {
     frames: Frames,
@@ -464,6 +344,66 @@ fn upload(
     })
 }
 
+/// Copies from the source without staging memory, if the driver can import it.
+fn imported(settings: &Settings, uploads: &mut Uploads, source: &mut Source) -> Result<()> {
+    let info = vk::BufferCreateInfo::default().usage(vk::BufferUsageFlags::TRANSFER_SRC);
+    let import = |uploads: &Uploads, source: &Source, size: usize| {
+        let memory = NonNull::slice_from_raw_parts(NonNull::from(&source.bytes[..]).cast::<u8>(), size);
+        let (info, owner) = (info.size(size.try_into().unwrap()), Arc::clone(&source.bytes));
+        unsafe { uploads.frames.import_host_memory(&info, memory, owner) }
+    };
+    let start = Instant::now();
+    let part = match import(uploads, source, TARGET) {
+        Ok(part) => part,
+        Err(error) => {
+            println!("\nnot imported: {error}");
+            return Ok(());
+        }
+    };
+    let import_time = start.elapsed();
+    drop(part);
+    let release_time = start.elapsed() - import_time;
+    let memory = import(uploads, source, SOURCE)?;
+    print_row("imported host memory", |size, is_image| {
+        let cell = RefCell::new(&mut *uploads);
+        let round = || {
+            cell.borrow_mut().round(|list, buffer, image| {
+                for at in 0..chunks(size) {
+                    let from = u64::try_from(source.chunk(size))?;
+                    if is_image {
+                        unsafe { list.copy_buffer_to_image(&memory, image, &[whole_image(from)]) }?;
+                    } else {
+                        let (to, size) = (u64::try_from(at * size)?, u64::try_from(size)?);
+                        let region = vk::BufferCopy { src_offset: from, dst_offset: to, size };
+                        list.copy_buffer(&memory, buffer, &[region])?;
+                    }
+                }
+                Ok(())
+            })
+        };
+        let figure =
+            bandwidth(settings, size * chunks(size), round, || Ok(cell.borrow().frames.wait_idle()?))?;
+        uploads.check(source, size, is_image)?;
+        Ok(Some(figure))
+    })?;
+    println!("\nimport of 64 MiB: {import_time:.1?}, release: {release_time:.1?}");
+    Ok(())
+}
+
+fn whole_image(buffer_offset: u64) -> vk::BufferImageCopy {
+    vk::BufferImageCopy {
+        buffer_offset,
+        image_subresource: vk::ImageSubresourceLayers {
+            aspect_mask: vk::ImageAspectFlags::COLOR,
+            mip_level: 0,
+            base_array_layer: 0,
+            layer_count: 1,
+        },
+        image_extent: image_info().extent,
+        ..Default::default()
+    }
+}
+
 fn print_row(name: &str, mut cell: impl FnMut(usize, bool) -> Result<Option<f64>>) -> Result<()> {
     let mut row = format!("| {name:<26} |");
     for (_, size, is_image) in CHUNKS {
@@ -491,7 +431,7 @@ fn measure_all(context: &Context, settings: &Settings) -> Result<()> {
     print_row("copy by the device alone", |size, is_image| {
         let bytes = size * chunks(size);
         // Two closures use it in turn.
-        let raw = std::cell::RefCell::new(&mut raw);
+        let raw = RefCell::new(&mut raw);
         let round = || raw.borrow_mut().round(None, size, is_image);
         bandwidth(settings, bytes, round, || raw.borrow().finish()).map(Some)
     })?;
@@ -510,7 +450,7 @@ fn measure_all(context: &Context, settings: &Settings) -> Result<()> {
         bandwidth(settings, size * chunks(size), round, || Ok(())).map(Some)
     })?;
     print_row("plain Vulkan", |size, is_image| {
-        let raw = std::cell::RefCell::new(&mut raw);
+        let raw = RefCell::new(&mut raw);
         let round = || raw.borrow_mut().round(Some(&mut source), size, is_image);
         bandwidth(settings, size * chunks(size), round, || raw.borrow().finish()).map(Some)
     })?;
@@ -522,13 +462,22 @@ fn measure_all(context: &Context, settings: &Settings) -> Result<()> {
         let crew = threads.map(|count| Crew::new(&source.bytes, count));
         let name = threads.map_or("upload".to_owned(), |count| format!("upload_with, {count} threads"));
         print_row(&name, |size, is_image| {
-            let cell = std::cell::RefCell::new(&mut uploads);
+            let cell = RefCell::new(&mut uploads);
             let round = || upload(&mut cell.borrow_mut(), &mut source, crew.as_ref(), size, is_image);
             let figure =
                 bandwidth(settings, size * chunks(size), round, || Ok(cell.borrow().frames.wait_idle()?))?;
             uploads.check(&source, size, is_image)?;
             Ok(Some(figure))
         })?;
+    }
+    imported(settings, &mut uploads, &mut source)?;
+    if let Some(host_image) = HostImage::new(context, &allocator)? {
+        print_row("VK_EXT_host_image_copy", |size, is_image| {
+            let figure = || bandwidth(settings, size, || host_image.round(&mut source), || Ok(()));
+            is_image.then(figure).transpose()
+        })?;
+    } else {
+        println!("\nno VK_EXT_host_image_copy");
     }
     let Uploads { frames, buffer, image } = uploads;
     println!("\nupload pages: {} MiB", frames.statistics().upload_bytes >> 20);
