@@ -169,8 +169,8 @@ impl Engine {
         matches!(self, Self::Other(Other::Buddy(_)))
     }
 
-    /// The fast path, for the balanced strategy and the lower side. Returns the key, the region, and the offset in it. On
-    /// `None`, nothing changed, and the caller continues with [`Metadata::allocate`].
+    /// The fast path, for the balanced strategy and the lower side. Returns the key, the region, and the offset in it.
+    /// On `None`, nothing changed, and the caller continues with [`Metadata::allocate`].
     #[inline(always)]
     pub(crate) fn try_allocate(
         &mut self,

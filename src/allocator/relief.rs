@@ -1,7 +1,7 @@
 //! Frees empty memory before an allocation fails.
 //!
-//! All device memory is allocated in attempts of `Allocator::visit_vector` or `Allocator::create_pool`. If an attempt fails
-//! for lack of device memory, the empty blocks of that heap are freed, and the attempt is repeated once.
+//! All device memory is allocated in attempts of `Allocator::visit_vector` or `Allocator::create_pool`. If an attempt
+//! fails for lack of device memory, the empty blocks of that heap are freed, and the attempt is repeated once.
 
 use std::sync::atomic::Ordering;
 

@@ -15,7 +15,7 @@
 //!    type in a table of `src/memory_type`, masked by `memory_type_bits`. At the end, `allocation` writes the
 //!    `Allocation` once, at its final place.
 //! 5. `src/blocks/block_vector/allocate.rs`, `try_allocate`: tries the lock of the vector's core. A thread with a shard
-//!    calls `try_allocate_in_shard` instead, which uses the shard's engine and lock (`shard.rs`).
+//!    uses the shard's engine and lock instead (`shard.rs`).
 //! 6. `src/engine.rs`, `try_allocate`: passes the request to the engine.
 //! 7. `crates/engines/src/tlsf/mod.rs`, `try_allocate`: finds a slot of a slab or a free chunk (`bins.rs`).
 //! 8. `crates/engines/src/tlsf/mod.rs`, `try_allocate_chunk`: makes the chunk used, and splits it (`place.rs`).
@@ -32,8 +32,8 @@
 //! 3. `src/allocator/route.rs`, `allocate_missed`: validates the create-info (`AllocationRequest::checked`), and waits
 //!    for the lock of the usual vector.
 //! 4. `src/allocator/route.rs`, `visit_placements`: the memory types in order.
-//! 5. `src/allocator/route.rs`, `visit_vector`: if there is no memory, frees all empty memory of the heap, and tries once
-//!    more (`relief.rs`).
+//! 5. `src/allocator/route.rs`, `visit_vector`: if there is no memory, frees all empty memory of the heap, and tries
+//!    once more (`relief.rs`).
 //! 6. `src/allocator/route.rs`, `visit_vector_once`: an existing block, a new block, dedicated memory, in an order that
 //!    depends on the flags and the driver (`dedicated_use`).
 //! 7. `src/allocator/route.rs`, `shared`: a place in a block.
@@ -41,8 +41,8 @@
 //! 9. `src/blocks/block_vector/allocate.rs`, `allocate_or_grow`: the shard, the core, empty ranges that shards return
 //!    (`reclaim` in `free.rs`), and then growth.
 //! 10. `src/blocks/block_vector/allocate.rs`, `grow`: emits events after the locks are released.
-//! 11. `src/blocks/block_vector/allocate.rs`, `grow_in_turn`: takes the growth lock, tries the core again, and plans the
-//!     block (`plan_growth` in `state.rs`). No other lock is held during the driver call.
+//! 11. `src/blocks/block_vector/allocate.rs`, `grow_in_turn`: takes the growth lock, tries the core again, and plans
+//!     the block (`plan_growth` in `state.rs`). No other lock is held during the driver call.
 //! 12. `src/blocks/growth.rs`, `allocate`: chooses the block's size.
 //! 13. `src/blocks/growth.rs`, `ask`: describes the memory.
 //! 14. `src/blocks/device_block.rs`, `allocate`: checks budgets and limits (`budget.rs`), and calls `vkAllocateMemory`.
@@ -51,9 +51,9 @@
 //!
 //! 1. `src/allocator/allocate.rs`, `free_memory`: a handle of another allocator is an error.
 //! 2. `src/allocator/allocate.rs`, `take_back`: finds the vector by the number in the handle.
-//! 3. `src/blocks/block_vector/free.rs`, `free`: locks the core. A key of another thread's shard is pushed into the ring
-//!    of that shard (`returns.rs`), without its lock. If the block is empty, `after_free` in `state.rs` decides which
-//!    empty block stays, and `destroy_block` calls `vkFreeMemory` after the lock is released.
+//! 3. `src/blocks/block_vector/free.rs`, `free`: locks the core. A key of another thread's shard is pushed into the
+//!    ring of that shard (`returns.rs`), without its lock. If the block is empty, `after_free` in `state.rs` decides
+//!    which empty block stays, and `destroy_block` calls `vkFreeMemory` after the lock is released.
 //! 4. `src/engine.rs`, `take_back`: passes the key to the engine.
 //! 5. `crates/engines/src/tlsf/mod.rs`, `take_back`: returns a slot to its slab, or a chunk.
 //! 6. `crates/engines/src/tlsf/mod.rs`, `take_chunk_back`: joins the chunk with free neighbours (`place.rs`).
@@ -242,9 +242,9 @@ impl Bookkeeping {
 impl Allocator {
     /// Allocates, on the fast path or the slow one.
     ///
-    /// [`Self::try_allocate`] serves nearly all allocations. `info` returns the create-info, and returns it again for the
-    /// slow path, so that a converted create-info of the C interface need not be stored in memory. Callers that handle
-    /// both outcomes themselves avoid one copy of the result (row `create`).
+    /// [`Self::try_allocate`] serves nearly all allocations. `info` returns the create-info, and returns it again for
+    /// the slow path, so that a converted create-info of the C interface need not be stored in memory. Callers that
+    /// handle both outcomes themselves avoid one copy of the result (row `create`).
     #[inline(always)]
     pub(crate) fn allocate<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
@@ -279,13 +279,7 @@ impl Allocator {
         if info.flags.intersects(FOUND_SLOWLY) {
             return Err(Miss::NotAtOnce(usual));
         }
-        let home = vector.home();
-        // Each branch builds its own request; a shared one would be stored in memory.
-        let granted = if home != 0 {
-            vector.try_allocate_in_shard(home, &asked.of_vector(facts))
-        } else {
-            vector.try_allocate(asked.of_vector(facts))
-        };
+        let granted = vector.try_allocate(asked.of_vector(facts));
         let mapped = asked.of_vector(facts).mapped;
         match granted {
             None => Err(Miss::NotAtOnce(usual)),
@@ -427,7 +421,9 @@ impl Allocator {
         is_right.then_some((facts, vector))
     }
 
-    /// Visits the candidate placements in order of preference.
+    /// Visits the candidate placements in order of preference: the pool, or the memory types from the best on, each
+    /// with the scope's pool or the default vector. If all fail, returns the error of the type that came closest; among
+    /// equals, of the best type.
     #[cold]
     pub(super) fn visit_placements<W: CandidateVisitor>(
         &self,
@@ -439,13 +435,30 @@ impl Allocator {
             let facts = self.facts_for(pool, resource.requirements.memory_type_bits)?;
             return self.visit_vector(visitor, asked, facts, self.vector_at(facts));
         }
-        if let Some(scope) = info.scope {
-            return self.visit_scope(visitor, asked, scope);
+        if info.scope.is_some_and(|scope| scope.allocator != self.inner.id) {
+            return Err(AllocationError::ForeignPool);
         }
-        self.visit_memory_types::<W>(asked, |memory_type| {
-            let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
-            self.visit_vector(visitor, asked, facts, vector)
-        })
+        let (mut memory_type, mut others) = self.inner.types.choose(&self.wish(resource, info))?;
+        let mut closest: Option<AllocationError> = None;
+        loop {
+            let answer = match info.scope {
+                Some(scope) => self.visit_scope(visitor, asked, scope, memory_type),
+                None => {
+                    let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
+                    self.visit_vector(visitor, asked, facts, vector)
+                }
+            };
+            let error = match answer {
+                Err(error) if error.is_shortage() => error,
+                answer => return answer,
+            };
+            closest = Some(closest.map_or(error, |closest| closest.or_closer(error)));
+            let Some(next) = others.next() else { return Err(closest.unwrap_or(error)) };
+            if W::ALLOCATES {
+                events::fallback(asked, (memory_type, &error), next);
+            }
+            memory_type = next;
+        }
     }
 
     /// The constant properties of a pool, if its memory type suits the resource.
@@ -460,30 +473,6 @@ impl Allocator {
             return Err(AllocationError::PoolMemoryType { memory_type, memory_type_bits });
         }
         Ok(facts)
-    }
-
-    /// Tries the memory types from the best on. If all fail, returns the error of the type that came closest; among
-    /// equals, of the best type.
-    pub(super) fn visit_memory_types<W: CandidateVisitor>(
-        &self,
-        asked: &AllocationRequest<'_>,
-        visit_vector: impl Fn(u32) -> Result<W::Answer, AllocationError>,
-    ) -> Result<W::Answer, AllocationError> {
-        let (mut memory_type, mut others) =
-            self.inner.types.choose(&self.wish(asked.resource, asked.info))?;
-        let mut closest: Option<AllocationError> = None;
-        loop {
-            let error = match visit_vector(memory_type) {
-                Err(error) if error.is_shortage() => error,
-                answer => return answer,
-            };
-            closest = Some(closest.map_or(error, |closest| closest.or_closer(error)));
-            let Some(next) = others.next() else { return Err(closest.unwrap_or(error)) };
-            if W::ALLOCATES {
-                events::fallback(asked, (memory_type, &error), next);
-            }
-            memory_type = next;
-        }
     }
 
     /// The best memory type for such an allocation.

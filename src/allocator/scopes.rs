@@ -105,22 +105,7 @@ impl Allocator {
         totals
     }
 
-    /// Visits the pools of a scope, from the best memory type on.
     pub(super) fn visit_scope<W: CandidateVisitor>(
-        &self,
-        visitor: &W,
-        asked: &AllocationRequest<'_>,
-        scope: &Scope,
-    ) -> Result<W::Answer, AllocationError> {
-        if scope.allocator != self.inner.id {
-            return Err(AllocationError::ForeignPool);
-        }
-        self.visit_memory_types::<W>(asked, |memory_type| {
-            self.visit_scope_pool(visitor, asked, scope, memory_type)
-        })
-    }
-
-    fn visit_scope_pool<W: CandidateVisitor>(
         &self,
         visitor: &W,
         asked: &AllocationRequest<'_>,

@@ -21,7 +21,7 @@ const EXCLUDED: &[&str] = &["/tests", "/modelled/", "/defragment/", "/recording/
 const ANSWERS: &[&str] = &["Allocation", "W::Answer", "Grant", "(Key,", "Option<Key>"];
 
 /// The most functions on the path, and the most lines of one of them.
-const MOST_FUNCTIONS: usize = 82;
+const MOST_FUNCTIONS: usize = 76;
 const MOST_LINES: usize = 60;
 
 /// The file with the lists.

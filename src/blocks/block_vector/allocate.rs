@@ -56,17 +56,17 @@ impl MemoryBlockVector {
         leases_ranges && self.shards.attach() != 0
     }
 
-    /// The calling thread's shard, or 0 for the core.
-    #[inline(always)]
-    pub(crate) fn home(&self) -> u8 {
-        self.shards.home()
-    }
-
-    /// The fast path: allocates from the core, with the balanced strategy from below, if no other thread holds the
-    /// lock. The caller maps the block if `mapped` is set. On `None`, the caller continues with
-    /// [`Self::allocate_without_growth`].
+    /// The fast path: allocates from the calling thread's shard, or from the core if no other thread holds the lock,
+    /// with the balanced strategy from below. The caller maps the block if `mapped` is set. On `None`, the caller
+    /// continues with [`Self::allocate_without_growth`].
     #[inline(always)]
     pub(crate) fn try_allocate(&self, request: VectorRequest) -> Option<Grant> {
+        let home = self.shards.home();
+        if home != 0 {
+            // A copy, so that the request for the core is not stored in memory.
+            let request = request;
+            return self.shards.get(home)?.try_allocate(&request, home);
+        }
         let mut guard = self.core.try_lock()?;
         let core: &mut VectorCore = &mut guard;
         let generation = core.generation;
@@ -76,13 +76,6 @@ impl MemoryBlockVector {
         let (key, region, offset) = active.engine.try_allocate(size, alignment, request.tag)?;
         core.uses = core.uses.wrapping_add(1);
         Some(active.granted(key, region, offset, request.mapped, generation))
-    }
-
-    /// [`Self::try_allocate`] from the shard of the calling thread. Not inlined, to keep registers free for threads without a
-    /// shard.
-    #[inline(never)]
-    pub(crate) fn try_allocate_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
-        self.shards.get(home)?.try_allocate(request, home)
     }
 
     /// Allocates from an existing block. `None` changes nothing.

@@ -497,8 +497,9 @@ impl Shard {
         Some(state)
     }
 
-    /// The fast path for the shard's own thread. On `None`, the caller tries the slow path.
-    #[inline(always)]
+    /// The fast path for the shard's own thread. On `None`, the caller tries the slow path. Not inlined, to keep
+    /// registers free for threads without a shard.
+    #[inline(never)]
     pub(super) fn try_allocate(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {

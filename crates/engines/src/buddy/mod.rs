@@ -212,7 +212,8 @@ impl Buddy {
         self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
     }
 
-    /// [`Metadata::allocate`] with the interface of the other engines: returns the key, the region, and the offset in it.
+    /// [`Metadata::allocate`] with the interface of the other engines: returns the key, the region, and the offset in
+    /// it.
     ///
     /// # Complexity
     /// See [`Buddy`].

@@ -250,8 +250,8 @@ impl Linear {
         RegionId(self.current)
     }
 
-    /// The fast path: a request for the lower side of the current region. Returns the key, the region, and the offset in
-    /// it. Returns `None`, and changes nothing, if the caller must use [`Metadata::allocate`].
+    /// The fast path: a request for the lower side of the current region. Returns the key, the region, and the offset
+    /// in it. Returns `None`, and changes nothing, if the caller must use [`Metadata::allocate`].
     ///
     /// # Complexity
     /// O(1).
@@ -266,18 +266,26 @@ impl Linear {
     /// assert!(granted.is_some_and(|(_, found, offset)| (found, offset) == (region, 10)));
     /// # Ok::<(), sublet_engines::RegionError>(())
     /// ```
-    #[inline(never)]
+    #[inline(always)]
     pub fn try_allocate(
         &mut self,
         size: u64,
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
+        let region = self.current();
+        let (key, offset) = self.try_push(size, alignment, tag)?;
+        Some((key, region, offset))
+    }
+
+    /// [`Self::try_allocate`] without the region: two values are returned in registers, three are not (row
+    /// `frame-linear`).
+    #[inline(never)]
+    fn try_push(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         let request = Request { tag, ..Request::new(size, alignment) };
         let region = self.regions.get_mut(index(self.current))?;
         let offset = region.place(&request)?;
-        let is_ready = region.has_slot();
-        is_ready.then(|| (region.push(&mut self.pages, &request, offset), RegionId(self.current), offset))
+        region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
     /// Returns true if a request would succeed. Changes nothing.
@@ -318,8 +326,8 @@ impl Linear {
         Some((freed.span.region, freed.region_empty))
     }
 
-    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry, or the request
-    /// is for the upper side.
+    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry, or the
+    /// request is for the upper side.
     #[inline(never)]
     fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.upper {
@@ -328,18 +336,18 @@ impl Linear {
             }
             let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
             let offset = region.place_upper(request)?;
-            return self.allocate_at(self.current, offset, request);
+            return self.push_at(self.current, offset, request);
         }
         if let Some(region) = self.regions.get_mut(index(self.current)) {
             if !region.has_slot() && !self.pages.has_page() {
                 return Err(AllocateError::NoSpace);
             }
             if let Some(offset) = region.place(request) {
-                return self.allocate_at(self.current, offset, request);
+                return self.push_at(self.current, offset, request);
             }
             if !self.many && region.may_wrap(&self.pages, request) {
                 region.wrap(&self.pages);
-                return self.allocate_at(self.current, 0, request);
+                return self.push_at(self.current, 0, request);
             }
         }
         self.allocate_in_empty(request)
@@ -363,7 +371,7 @@ impl Linear {
             }
         }
         self.open.push(found, left);
-        self.allocate_at(found, 0, request)
+        self.push_at(found, 0, request)
     }
 
     /// The slow path of [`Metadata::free`], if [`LinearRegion::remove`] returned true. Returns true if the region is
@@ -395,12 +403,7 @@ impl Linear {
         self.open.pull(id, self.regions[index(id)].capacity);
     }
 
-    fn allocate_at(
-        &mut self,
-        region: u32,
-        offset: u64,
-        request: &Request,
-    ) -> Result<(Key, Span), AllocateError> {
+    fn push_at(&mut self, region: u32, offset: u64, request: &Request) -> Result<(Key, Span), AllocateError> {
         let found = &mut self.regions[index(region)];
         if !found.reserve(&mut self.pages, region, request.upper) {
             return Err(AllocateError::NoSpace);

@@ -299,10 +299,12 @@ impl Tlsf {
             self.build_index();
         }
         let Some(find) = self.find_anywhere(size, alignment, strategy) else {
-            let granted = self.allocate_any_slot(size, alignment, tag);
-            return granted
-                .map(|(key, addr)| (key, self.chunks.span_at(addr, size)))
-                .ok_or(AllocateError::NoSpace);
+            // The last resort: a suitable slot of any class.
+            let class = self.any_class(size, alignment).ok_or(AllocateError::NoSpace)?;
+            let Self { chunks, slabs, .. } = self;
+            let granted = slabs.as_deref_mut().and_then(|slabs| slabs.take(chunks, class, size, tag));
+            let (key, addr) = granted.ok_or(AllocateError::NoSpace)?;
+            return Ok((key, chunks.span_at(addr, size)));
         };
         if self.is_apart(find.chunk) {
             self.open_region(find.chunk);

@@ -175,7 +175,7 @@ fn most_calls_use_the_fast_path() {
                 fixture.free(held.pop().unwrap());
                 fixture.thread(1);
             }
-            let granted = fixture.vector.try_allocate_in_shard(home, &wanted);
+            let granted = fixture.vector.try_allocate(wanted);
             let is_slow = granted.is_none();
             let it = granted.map_or_else(|| fixture.get(64, 1), |grant| Held { grant, request: wanted });
             held.insert(0, it);

@@ -68,38 +68,25 @@ impl Tlsf {
         let list = index(class) & (LISTS - 1);
         let misses = self.misses[list] + 1;
         if misses % ASK_EVERY == 0 {
-            return self.try_allocate_in_new_slab(size, alignment, tag, class, misses);
+            let usage = self.chunks.usage();
+            let is_little_free = usage.capacity - usage.used < usage.capacity / 128 * LEAST_FREE;
+            let is_made = !is_little_free && self.make_slab(class, misses).is_some();
+            let granted = if is_made {
+                let Self { chunks, slabs, .. } = self;
+                slabs.as_deref_mut()?.take(chunks, class, size, tag)
+            } else {
+                self.try_allocate_chunk::<false>(size, alignment, tag)
+            }?;
+            self.misses[index(class)] = if is_little_free || misses >= HOT.0 { 0 } else { misses };
+            if is_little_free {
+                // Disables slots until a slot is freed, or a region is added or becomes empty.
+                self.slab_sizes = 0;
+            }
+            return Some(granted);
         }
         let granted = self.try_allocate_chunk::<false>(size, alignment, tag)?;
         // Not counted if refused: a repeated request must get the same answer.
         self.misses[list] = misses;
-        Some(granted)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn try_allocate_in_new_slab(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-        class: u32,
-        misses: u8,
-    ) -> Option<(Key, u64)> {
-        let usage = self.chunks.usage();
-        let is_little_free = usage.capacity - usage.used < usage.capacity / 128 * LEAST_FREE;
-        let is_made = !is_little_free && self.make_slab(class, misses).is_some();
-        let granted = if is_made {
-            let Self { chunks, slabs, .. } = self;
-            slabs.as_deref_mut()?.take(chunks, class, size, tag)
-        } else {
-            self.try_allocate_chunk::<false>(size, alignment, tag)
-        }?;
-        self.misses[index(class)] = if is_little_free || misses >= HOT.0 { 0 } else { misses };
-        if is_little_free {
-            // Disables slots until a slot is freed, or a region is added or becomes empty.
-            self.slab_sizes = 0;
-        }
         Some(granted)
     }
 
@@ -139,19 +126,7 @@ impl Tlsf {
         Some(())
     }
 
-    /// Takes a suitable slot of any class. The last resort, if no chunk fits.
-    pub(in super::super) fn allocate_any_slot(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-    ) -> Option<(Key, u64)> {
-        let class = self.any_class(size, alignment)?;
-        let Self { chunks, slabs, .. } = self;
-        slabs.as_deref_mut()?.take(chunks, class, size, tag)
-    }
-
-    /// The class of the slot that [`Self::allocate_any_slot`] would take.
+    /// The class of a free slot that serves the request, if no chunk does.
     pub(in super::super) fn any_class(&self, size: u64, alignment: Alignment) -> Option<u32> {
         let slabs = self.slabs.as_deref()?;
         (0..CLASSES).find(|&class| {
