@@ -23,7 +23,7 @@ impl Allocator {
 
     /// Creates a buffer whose bytes are those of host memory (VK_EXT_external_memory_host), without a copy. For
     /// long-lived sources of uploads, such as a mapped file or the arena of a decoder: import them once, and copy from
-    /// the buffer many times. The import pins the pages, which costs about 40 µs per MiB on an NVIDIA H200.
+    /// the buffer many times. The import pins the pages, which costs about 50 µs per MiB on an NVIDIA H200.
     ///
     /// Address and size of the memory are multiples of [`host_import_alignment`](Self::host_import_alignment). The
     /// memory type is host-coherent: bytes that the host writes before a submission are visible to it. The allocation
