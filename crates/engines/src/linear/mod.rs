@@ -285,7 +285,11 @@ impl Linear {
         let request = Request { tag, ..Request::new(size, alignment) };
         let region = self.regions.get_mut(index(self.current))?;
         let offset = region.place(&request)?;
-        region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
+        if region.has_slot() {
+            return Some((region.push(&mut self.pages, &request, offset), offset));
+        }
+        // The next page of entries.
+        self.push_at(self.current, offset, &request).ok().map(|(key, _)| (key, offset))
     }
 
     /// Returns true if a request would succeed. Changes nothing.
