@@ -1,5 +1,5 @@
-//! Items that `sublet-capi`, `sublet-descriptors` and the benchmarks need beyond the public API. No other package may use
-//! them, and all of them may change.
+//! Items that `sublet-capi` and the benchmarks need beyond the public API. No other package may use them, and all of
+//! them may change.
 //!
 //! | item | reason |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, including the mapping |
 //! | [`OpenDefragmentation`], [`PlannedAllocationMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`LiveDevice`], `device` | the C interface destroys resources with the allocator's functions |
-//! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and one part for each thread; a descriptor heap has a [`CoreMutex`] |
+//! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and one part for each thread |
 //! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file justifies all integer conversions, including those of C's numbers |
 //! | [`virtual_handle`], [`virtual_allocation`] | C identifies ranges by numbers |

@@ -31,18 +31,21 @@ pub struct AllocatorCreateInfo<'a> {
     pub device: vk::Device,
     /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`. The patch number is ignored.
     pub api_version: u32,
-    /// Bytes of a block in heaps above 1 GiB, limited by
-    /// [`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size). 0 means 256 MiB.
+    /// 0 for blocks that follow the bytes in use: see [how blocks grow](crate::guide::performance#how-blocks-grow). Any
+    /// other value selects VMA's rule, with at most this many bytes for a block in heaps above 1 GiB: sizes double from
+    /// an eighth of it, and a request above half of it gets dedicated memory. Limited by
+    /// [`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size). VMA's default is 256 MiB.
     pub preferred_large_heap_block_size: u64,
-    /// Block sizes by memory type, which override the size derived from the heap. May be shorter than the list of
-    /// memory types.
+    /// Block sizes by memory type, which override the rule above. May be shorter than the list of memory types.
     pub block_sizes: &'a [BlockSizes],
     /// Limits by heap, in bytes; [`vk::WHOLE_SIZE`] for no limit. May be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
     /// The number of empty blocks that each memory type may keep. With 0, a block is freed as soon as it is empty. With
     /// 1, the default, one empty block stays until something is freed in another block. With a larger number, all but
     /// one of them stay until [`trim`](crate::Allocator::trim), and the last one until something is freed in another
-    /// block. When memory runs out, or while a heap is over its budget, none stays.
+    /// block. Unless the number is 0, blocks that follow the bytes in use also stay while all blocks of the memory type
+    /// have at most 8 MiB more than 1.25 times these bytes. When memory runs out, or while a heap is over its budget,
+    /// none stays.
     pub empty_blocks_kept: u32,
     /// Data to keep for every allocation, for leak reports and memory maps; nothing by default. See [`Tracking`].
     pub tracking: Tracking,

@@ -189,6 +189,7 @@ impl AllocatorInner {
             algorithm: info.algorithm,
             block_size,
             sizing: match self.defaults[index(memory_type)].facts.config.sizing {
+                _ if fixed_block_size => BlockSizing::Vma,
                 BlockSizing::Doubling { .. } => BlockSizing::Doubling { first: 0 },
                 sizing => sizing,
             },

@@ -5,13 +5,16 @@ use super::events::PendingEvents;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
 use crate::pool::{BlockSizing, VectorConfig};
-use crate::vector::policy::grown;
+use crate::vector::policy::{LiveGrowth, grown};
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;
 /// Over the budget, blocks shrink to no less than this fraction of the preferred size. Small allocations then still
 /// share blocks, instead of costing one driver call each.
 const LEAST_PART: u64 = 64;
+/// Blocks that follow the bytes in use exceed their cap once they are as many as the driver allows allocations, divided
+/// by this. From then on, their number grows only with the logarithm of the bytes in use.
+const PART_OF_ALLOCATIONS: u32 = 16;
 
 /// Parameters of a new block.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct BlockGrowth {
     pub(crate) needed: u64,
     /// Bytes of the largest existing block.
     pub(crate) largest_block: u64,
+    /// Bytes in use.
+    pub(crate) live: u64,
     /// True if the block gets the full size at once. Linear algorithms need this, because a request that does not fit
     /// at the end needs another block. So does the last block that a limit allows, because no larger one can follow.
     pub(crate) full_sized: bool,
@@ -30,8 +35,8 @@ pub(crate) struct BlockGrowth {
 impl BlockGrowth {
     /// Allocates a block. If the driver refuses, tries smaller sizes.
     ///
-    /// Managed sizes start small unless `full_sized` is set. They double while a block of that size exists, or while
-    /// the request would fill more than half. So a new vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    /// `full_sized` blocks have the block size. Others follow the bytes in use, or start small and double while a block
+    /// of that size exists, or while the request would fill more than half.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
@@ -55,13 +60,16 @@ impl BlockGrowth {
         if config.fixed_block_size {
             return attempt(config.block_size);
         }
-        let smallest = (config.block_size >> MAX_HALVINGS).max(1);
-        let first = match config.sizing {
-            BlockSizing::Doubling { first } if first != 0 => first,
-            BlockSizing::Doubling { .. } | BlockSizing::Vma => smallest,
+        let eighth = (config.block_size >> MAX_HALVINGS).max(1);
+        let doubled = |first| grown(first, config.block_size, self.needed, self.largest_block);
+        let (smallest, mut size) = match config.sizing {
+            BlockSizing::Live(rule) => (rule.step, self.followed(context, rule)),
+            BlockSizing::Doubling { first } if first != 0 => (eighth, doubled(first)),
+            BlockSizing::Doubling { .. } | BlockSizing::Vma => (eighth, doubled(eighth)),
         };
-        let first = if self.full_sized { config.block_size } else { first };
-        let mut size = grown(first, config.block_size, self.needed, self.largest_block);
+        if self.full_sized {
+            size = config.block_size;
+        }
         context.budgets.refresh_if_stale(&context.device);
         let free = context.budgets.level(context.heap_of(config.memory_type)).free();
         let least = self.needed.max(config.block_size / LEAST_PART).min(size);
@@ -79,6 +87,18 @@ impl BlockGrowth {
                 answer => return answer,
             }
         }
+    }
+
+    /// The size of a block that follows the bytes in use.
+    fn followed(&self, context: &DeviceContext, rule: LiveGrowth) -> u64 {
+        let (_, most) = context.budgets.live_memory();
+        let cap = rule.cap.max(self.live / u64::from(most / PART_OF_ALLOCATIONS).max(1));
+        let size = LiveGrowth { cap, ..rule }.next(self.needed, self.live);
+        // The last allocations that the driver allows get blocks that hold much.
+        let is_scarce = context.budgets.is_near_max_live_memory();
+        let size = if is_scarce { size.max(self.config.block_size >> MAX_HALVINGS) } else { size };
+        // No request exceeds the block size.
+        size.min(self.config.block_size)
     }
 
     /// Allocates a block of `size` bytes.

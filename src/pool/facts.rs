@@ -2,6 +2,7 @@
 
 use crate::device::MemoryAllocateNext;
 use crate::engine::Algorithm;
+use crate::vector::policy::LiveGrowth;
 use sublet_engines::Alignment;
 
 /// The maximum number of blocks of a vector without a limit.
@@ -44,6 +45,8 @@ pub(crate) enum BlockSizing {
     Vma,
     /// Sizes double from `first`; 0 means an eighth of `block_size`.
     Doubling { first: u64 },
+    /// Sizes follow the bytes in use.
+    Live(LiveGrowth),
 }
 
 impl VectorConfig {

@@ -124,11 +124,50 @@ pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32)
     if beyond_kept < beyond_min { beyond_kept } else { beyond_min }
 }
 
-/// The empty block to destroy first: the largest, so that the kept ones cost little; among equals the newest. The items
-/// are units and regions.
+/// The empty block to destroy first: the smallest with at least `excess` units, else the largest, so that the kept ones
+/// cost little; among equals the newest. The items are units and regions.
 #[inline]
-pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>) -> Option<RegionId> {
-    empty.max().map(|(_, region)| region)
+pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>, excess: u64) -> Option<RegionId> {
+    // Below the excess more is better, above it less is.
+    let rank = |&(units, region): &(u64, RegionId)| {
+        let is_enough = units >= excess;
+        (is_enough, if is_enough { u64::MAX - units } else { units }, region)
+    };
+    empty.max_by_key(rank).map(|(_, region)| region)
+}
+
+/// Growth that follows the units in use: a new block has a part of them, and so have the empty blocks that stay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LiveGrowth {
+    /// Sizes are multiples of this, and no block is smaller.
+    pub(crate) step: u64,
+    /// A block is larger only for a larger request.
+    pub(crate) cap: u64,
+}
+
+impl LiveGrowth {
+    /// New blocks, and the unused units that stay, have the units in use divided by this.
+    const PART: u64 = 4;
+    /// The unused units that stay in any case, in steps.
+    const STEPS_KEPT: u64 = 2;
+
+    /// The size of a block for a request of `needed` units beside `live` ones.
+    pub(crate) fn next(&self, needed: u64, live: u64) -> u64 {
+        let size = (live / Self::PART).min(self.cap).max(self.step).max(needed);
+        size.checked_next_multiple_of(self.step).unwrap_or(size)
+    }
+
+    /// The units of all blocks beyond which empty ones are destroyed.
+    pub(crate) const fn bound(&self, live: u64) -> u64 {
+        let kept = self.step.saturating_mul(Self::STEPS_KEPT);
+        live.saturating_add(live / Self::PART).saturating_add(kept)
+    }
+
+    /// The fewest live units whose [`Self::bound`] is at least `units`.
+    pub(crate) const fn live_of_bound(&self, units: u64) -> u64 {
+        let beyond = units.saturating_sub(self.step.saturating_mul(Self::STEPS_KEPT));
+        beyond - beyond / (Self::PART + 1)
+    }
 }
 
 /// The block that a block source proposes for a request without room.

@@ -368,7 +368,7 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
         }
         loop {
             let (empty, blocks) = self.usual();
-            let first = first_to_go(self.empty(false).map(|(id, slot)| (slot.units, id)));
+            let first = first_to_go(self.empty(false).map(|(id, slot)| (slot.units, id)), u64::MAX);
             match first {
                 Some(first) if self.policy.surplus(empty, blocks) > 0 => doomed.extend(self.take(first)),
                 _ => break,

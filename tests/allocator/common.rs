@@ -51,6 +51,11 @@ pub fn on_every_gpu(test: impl Fn(Held<Fixture>)) {
     on_every_profile(|profile| test(Fixture::new(profile)));
 }
 
+/// Runs a test on every simulated GPU, with an allocator whose blocks grow as in VMA.
+pub fn on_every_vma_gpu(test: impl Fn(Held<Fixture>)) {
+    on_every_profile(|profile| test(Fixture::with(Gpu::new(profile), &Options::vma())));
+}
+
 /// Runs a test on one simulated GPU.
 pub fn on(profile: &'static Profile, test: impl Fn(&'static Profile)) {
     let _name = OnProfile(profile.name);
@@ -92,6 +97,11 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
+    /// Blocks grow as in VMA: they double from an eighth of the full size.
+    pub fn vma() -> Self {
+        Self { large_block: 256 * MIB, ..Self::default() }
+    }
+
     /// Budgets are the allocator's own estimates.
     pub fn without_budget(gpu: &Gpu) -> Self {
         Self { flags: Some(enabled(gpu) - AllocatorCreateFlags::EXT_MEMORY_BUDGET), ..Self::default() }

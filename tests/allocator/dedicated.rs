@@ -148,7 +148,7 @@ fn larger_than_half_a_block() {
                 fixture.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
                 let shared = fixture.memory(half + 1, 1, &in_type(memory_type)).unwrap();
                 assert!(!shared.is_dedicated());
-                assert_eq!(fixture.memory_size(&shared), 2 * half);
+                assert!((half + 1..=2 * half).contains(&fixture.memory_size(&shared)));
                 fixture.free(shared);
                 fixture.allocator.trim();
             }
@@ -370,7 +370,7 @@ fn lazily_allocated_memory_is_dedicated() {
 fn a_preference_counts_where_a_block_has_room() {
     let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
     on_profiles(having(prefers), |profile| {
-        let fixture = Fixture::new(profile);
+        let fixture = Fixture::with(Gpu::new(profile), &Options::vma());
         let info = AllocationCreateInfo::new(MemoryUsage::Auto);
         let target = square(1024, vk::ImageUsageFlags::COLOR_ATTACHMENT);
         // SAFETY: the create-info is valid.

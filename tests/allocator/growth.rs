@@ -27,7 +27,7 @@ fn fill(fixture: &Fixture, memory_type: u32, size: u64, count: usize) -> (Vec<su
 
 #[test]
 fn blocks_grow_from_an_eighth_to_the_preferred_size() {
-    on_every_gpu(|fixture| {
+    on_every_vma_gpu(|fixture| {
         for memory_type in fixture.types() {
             let full = fixture.block_size(memory_type);
             let (pieces, sizes) = fill(&fixture, memory_type, full / 64, 5);
@@ -125,7 +125,7 @@ fn an_absurd_block_size_is_cut_to_what_there_may_be() {
 
 #[test]
 fn a_large_request_starts_with_a_block_of_twice_its_size() {
-    on_every_gpu(|fixture| {
+    on_every_vma_gpu(|fixture| {
         for memory_type in fixture.types() {
             let full = fixture.block_size(memory_type);
             // The smallest block is created for requests of at most a sixteenth of the full size.
@@ -150,7 +150,7 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
 
 #[test]
 fn blocks_halve_when_the_driver_refuses() {
-    on_every_gpu(|fixture| {
+    on_every_vma_gpu(|fixture| {
         for memory_type in fixture.types() {
             let full = fixture.block_size(memory_type);
             let (mut pieces, _) = fill(&fixture, memory_type, full / 64, 5);
@@ -174,7 +174,7 @@ fn blocks_halve_when_the_driver_refuses() {
 
 #[test]
 fn the_driver_is_asked_for_each_half_once() {
-    on_every_gpu(|fixture| {
+    on_every_vma_gpu(|fixture| {
         for memory_type in fixture.types() {
             let full = fixture.block_size(memory_type);
             // The request is too large for all three halvings of a new vector: two apply at once, and one is left.
@@ -410,7 +410,7 @@ fn empty_blocks_are_kept_by_policy() {
 fn default_vectors_keep_empty_blocks_by_policy() {
     on_every_profile(|profile| {
         for empty_blocks_kept in [0, 1, 2] {
-            let options = Options { empty_blocks_kept, ..Options::default() };
+            let options = Options { empty_blocks_kept, ..Options::vma() };
             let fixture = Fixture::with(Gpu::new(profile), &options);
             for memory_type in fixture.types() {
                 let (pieces, _) = fill(&fixture, memory_type, fixture.block_size(memory_type) / 64, 3);

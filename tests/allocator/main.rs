@@ -28,6 +28,7 @@ mod exact_blocks;
 mod external;
 mod fit;
 mod flags;
+mod following;
 mod growth;
 mod limits;
 mod maintain;

@@ -13,8 +13,9 @@ use crate::common::*;
 /// More calls than usage has to be steady for before blocks are freed.
 const SETTLED: usize = 200;
 
+/// Blocks grow as in VMA, so that the first ones have room for several frames.
 fn plain() -> Held<Fixture> {
-    Fixture::new(Profile::by_name("lavapipe").unwrap())
+    Fixture::with(Gpu::new(Profile::by_name("lavapipe").unwrap()), &Options::vma())
 }
 
 /// The calls of `vkAllocateMemory` and `vkFreeMemory` that `what` makes.

@@ -15,7 +15,7 @@ fn lavapipe() -> &'static Profile {
 }
 
 fn plain(empty_blocks_kept: u32) -> Held<Fixture> {
-    Fixture::with(Gpu::new(lavapipe()), &Options { empty_blocks_kept, ..Options::default() })
+    Fixture::with(Gpu::new(lavapipe()), &Options { empty_blocks_kept, ..Options::vma() })
 }
 
 fn limited(limit: u64) -> Held<Fixture> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ash::vk;
-use sublet::sim::profiles::Profile;
+use sublet::sim::{Gpu, profiles::Profile};
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, Pool, PoolCreateInfo,
 };
@@ -287,7 +287,8 @@ fn one_thread_grows_for_all_shards() {
 #[test]
 fn bytes_of_many_threads() {
     on_profiles(having(fast_profiles), |profile| {
-        let fixture = Fixture::new(profile);
+        // The first block has room for a range of each thread.
+        let fixture = Fixture::with(Gpu::new(profile), &Options::vma());
         let memory_type = host_visible(&fixture);
         let info = in_type_with(memory_type, Flags::MAPPED);
         let rounds = from_environment("SUBLET_OPERATIONS", 2000);
@@ -387,7 +388,8 @@ fn resources_of_many_threads() {
 #[test]
 fn memory_comes_back() {
     on_profiles(having(fast_profiles), |profile| {
-        let fixture = Fixture::new(profile);
+        // The first block has room for a range of each thread.
+        let fixture = Fixture::with(Gpu::new(profile), &Options::vma());
         let info = in_type(host_visible(&fixture));
         let peak = AtomicU64::new(0);
         attached(&fixture, &info, 8, |_| {

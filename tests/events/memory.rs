@@ -68,7 +68,13 @@ pub(crate) fn ahead() {
 
 pub(crate) fn refusals() {
     let gpu = gpu();
-    let allocator = allocator(&gpu);
+    // VMA's rule, by which a block for 100 MiB would have more.
+    let info = AllocatorCreateInfo {
+        preferred_large_heap_block_size: 256 * MIB,
+        ..AllocatorCreateInfo::for_gpu(&gpu)
+    };
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
     let info = PoolCreateInfo {
         block_size: MIB,
         max_block_count: 1,

@@ -92,7 +92,7 @@ impl MemoryBlockVector {
         let active = core.use_of(live.generation)?;
         active.engine.region_of(live.key).ok_or(FOREIGN)?;
         annotate(&mut active.annotations, live.key, change);
-        active.heeds_frees = true;
+        active.heeds_below = u64::MAX;
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl MemoryBlockVector {
             let generation = generation.unwrap_or(core.generation);
             let active = core.use_of(generation).map_err(|_| ForeignHandle::Pool)?;
             active.config.empty_blocks_kept = kept;
-            active.heeds_frees = true;
+            active.heeds_below = u64::MAX;
         }
         // Blocks that hold only unused leased ranges are empty too.
         Ok(self.reclaim(context).unwrap_or(0) + self.give_empty_blocks_back(context, kept))

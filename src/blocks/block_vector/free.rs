@@ -41,9 +41,22 @@ impl MemoryBlockVector {
     #[cold]
     fn finish_free(&self, context: &DeviceContext, follow_up: FollowUp) {
         match follow_up {
-            FollowUp::Block(block) => self.destroy_block(context, block),
+            FollowUp::Block(block) => {
+                self.destroy_block(context, block);
+                // The end of a large allocation may leave more empty blocks than one over the bound.
+                while let Some(block) = self.take_surplus(context) {
+                    self.destroy_block(context, block);
+                }
+            }
             FollowUp::OnlyLeases => self.give_idle_leases_back(context),
         }
+    }
+
+    /// Takes out an empty block beyond those that the bytes in use justify.
+    fn take_surplus(&self, context: &DeviceContext) -> Option<DeviceBlock> {
+        let mut core = self.core.lock();
+        let active = core.active.as_mut()?;
+        if active.follows_live() { active.take_surplus(context) } else { None }
     }
 
     /// Returns all leased ranges if no shard has an allocation: they would keep empty blocks alive.

@@ -197,8 +197,14 @@ impl MemoryBlockVector {
         config: VectorConfig,
         name: Option<&str>,
     ) -> Result<u32, MemoryError> {
-        let growth =
-            BlockGrowth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
+        let growth = BlockGrowth {
+            config,
+            needed: 0,
+            largest_block: 0,
+            live: 0,
+            full_sized: true,
+            within_budget: false,
+        };
         let named = || name.map(Box::from);
         let mut blocks = Vec::new();
         let asked = (0..config.min_blocks).try_for_each(|_| {

@@ -129,7 +129,7 @@ impl Active {
             let block = self.block_mut(region);
             (block.reserved, block.empty, block.empty_since) = (false, true, calls);
             self.empty_blocks += 1;
-            self.heeds_frees = true;
+            self.heeds_below = u64::MAX;
         }
     }
 
@@ -194,6 +194,7 @@ impl Active {
             config: self.config,
             needed: 0,
             largest_block: 0,
+            live: 0,
             full_sized: true,
             within_budget: true,
         };

@@ -21,6 +21,8 @@ use sublet_engines::{ChunkInfo, Key, Metadata, RegionId, Request, Strategy, Tlsf
 
 /// Bytes of a shard's first range.
 const FIRST_LEASE: u64 = 1 << 20;
+/// A range has at least this many bytes. Ranges below the first one's are leased if no block has room for that.
+const LEAST_LEASE: u64 = 64 << 10;
 /// A range has at most this many bytes.
 const LARGEST_LEASE: u64 = 16 << 20;
 /// A range has at most the bytes of a block, divided by this.
@@ -230,7 +232,7 @@ impl ShardState {
         let wanted = request.of_engine(leasing.granularity, leasing.min_alignment);
         let grown = (bytes / GROWTH).max(wanted.size.saturating_mul(NEEDED_PART)).max(FIRST_LEASE);
         let best = grown.checked_next_power_of_two().unwrap_or(u64::MAX).min(leasing.largest_lease);
-        let least = wanted.size.max(FIRST_LEASE);
+        let least = wanted.size.saturating_mul(NEEDED_PART).clamp(LEAST_LEASE, FIRST_LEASE).max(wanted.size);
         std::iter::successors(Some(best), |size| Some(size / 2)).take_while(move |&size| size >= least)
     }
 

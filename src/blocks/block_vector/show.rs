@@ -178,9 +178,8 @@ impl MemoryBlockVector {
             active.annotations.iter().all(kept),
             "V8: only live allocations have annotations, and not empty ones"
         );
-        let must_heed = !active.annotations.is_empty() || active.has_spare() || active.lease_count > 0;
         assert!(
-            active.heeds_frees || !must_heed,
+            active.heeds_below >= active.must_heed_below(),
             "V12: a free looks for annotations, a spare block, and leases"
         );
     }

@@ -11,7 +11,7 @@ use super::shard::{LeasedRange, Leasing};
 use super::{Emptied, FOREIGN, Grant, VectorRequest, VectorTotals};
 use crate::engine::{Algorithm, Engine};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::pool::VectorConfig;
+use crate::pool::{BlockSizing, VectorConfig};
 use crate::vector::policy::{first_to_go, surplus};
 use sublet_engines::cast::{index, narrow};
 use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Tag, Usage};
@@ -90,9 +90,9 @@ pub(super) struct Active {
     pub(super) empty_blocks: u32,
     /// A block ends, or a former block ended, within a granularity page.
     pub(super) has_partial_pages: bool,
-    /// A free may need more than the engine: it drops an annotation, frees an empty block, or returns unused leased
-    /// ranges. A single flag keeps the common free to one check.
-    pub(super) heeds_frees: bool,
+    /// A free that leaves fewer used bytes than this may need more than the engine: it drops an annotation, frees an
+    /// empty block, or returns unused leased ranges. A single bound keeps the common free to one check.
+    pub(super) heeds_below: u64,
     /// Frees that left no block empty, since the last one that did.
     frees_elsewhere: u32,
     pub(super) annotations: Annotations,
@@ -209,7 +209,7 @@ impl VectorCore {
         active.refused = None;
         active.lease_count += 1;
         active.lease_bytes += size;
-        active.heeds_frees = true;
+        active.heeds_below = u64::MAX;
         let Grant { memory, offset: base, mapped, .. } =
             active.granted(key, span.region, span.offset, false, generation);
         Some(LeasedRange { key, generation, block: span.region, memory, base, size, mapped })
@@ -311,7 +311,7 @@ impl VectorCore {
     }
 
     /// Adds a new block and allocates. Returns the block if it does not help, or if the request fits elsewhere by now
-    /// and the block is surplus.
+    /// and the block is surplus; or an empty block for which the vector has too few bytes in use.
     pub(super) fn allocate_in_new_block(
         &mut self,
         block: DeviceBlock,
@@ -333,7 +333,12 @@ impl VectorCore {
         let kept = if helped { active.config.empty_blocks_kept } else { 0 };
         // If the block was used it is not empty, and stays.
         let surplus = active.block_mut(region).empty && active.empty_blocks > kept;
-        let unwanted = if surplus { active.take_empty_block(region) } else { None };
+        let unwanted = match () {
+            () if surplus => active.take_empty_block(region),
+            // The empty blocks were too small for the request.
+            () if active.follows_live() && active.has_spare() => active.take_first_to_go(),
+            () => None,
+        };
         (granted.and_then(|grant| grant.ok_or_else(|| active.full(request, 0))), unwanted)
     }
 }
@@ -355,7 +360,7 @@ impl Active {
             block_bytes: 0,
             empty_blocks: 0,
             has_partial_pages: false,
-            heeds_frees: false,
+            heeds_below: 0,
             frees_elsewhere: 0,
             annotations: Annotations::default(),
             lease_count: 0,
@@ -470,6 +475,7 @@ impl Active {
             config: self.config,
             needed,
             largest_block: self.largest_block(),
+            live: self.engine.usage().used,
             full_sized: is_last || self.config.algorithm == Algorithm::Linear,
             within_budget: request.within_budget,
         })
@@ -534,7 +540,7 @@ impl Active {
         self.block_bytes += memory.size;
         self.empty_blocks += 1;
         self.has_partial_pages |= memory.size & self.config.granularity.mask() != 0;
-        self.heeds_frees = true;
+        self.heeds_below = u64::MAX;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
         self.blocks[at] = Some(VectorBlock {
@@ -560,7 +566,8 @@ impl Active {
         is_empty: bool,
     ) -> Option<FollowUp> {
         // Non-short-circuit, for one branch instead of two.
-        if is_empty | self.heeds_frees { self.look_after(context, key, region, is_empty) } else { None }
+        let heeds = self.engine.usage().used < self.heeds_below;
+        if is_empty | heeds { self.look_after(context, key, region, is_empty) } else { None }
     }
 
     #[cold]
@@ -590,9 +597,19 @@ impl Active {
     fn on_free(&mut self) -> Option<FollowUp> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
-        let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };
-        self.heeds_frees = !self.annotations.is_empty() || self.has_spare() || self.lease_count > 0;
+        let block = if is_time && self.has_spare() { self.take_first_to_go() } else { None };
+        self.heeds_below = self.must_heed_below();
         block.map(FollowUp::Block).or_else(|| self.idle())
+    }
+
+    /// The least value of `heeds_below`.
+    pub(super) fn must_heed_below(&self) -> u64 {
+        match self.config.sizing {
+            _ if !self.annotations.is_empty() || self.lease_count > 0 => u64::MAX,
+            _ if !self.has_empty_to_free() => 0,
+            BlockSizing::Live(rule) => rule.live_of_bound(self.block_bytes),
+            BlockSizing::Vma | BlockSizing::Doubling { .. } => u64::MAX,
+        }
     }
 
     /// Returns true if only leased ranges keep more blocks alive than stay anyway.
@@ -616,7 +633,7 @@ impl Active {
         // Mappings that were left open end with the last allocation.
         block.map_count = 0;
         self.empty_blocks += 1;
-        self.heeds_frees = true;
+        self.heeds_below = u64::MAX;
         self.frees_elsewhere = 0;
     }
 
@@ -625,8 +642,8 @@ impl Active {
         surplus(self.empty_blocks, self.block_count, kept, self.config.min_blocks)
     }
 
-    /// Returns true if frees in other blocks will free an empty block.
-    pub(super) fn has_spare(&self) -> bool {
+    /// Returns true if frees in other blocks may free an empty block, if enough of them follow.
+    fn has_empty_to_free(&self) -> bool {
         let staying = self.config.empty_blocks_kept.saturating_sub(1);
         !self.is_maintained() && self.surplus(staying) > 0
     }
@@ -639,7 +656,26 @@ impl Active {
 
     /// Returns true if there are more empty blocks than may stay.
     pub(super) fn has_surplus(&self) -> bool {
-        self.surplus(self.empty_blocks_kept()) > 0
+        let kept = self.empty_blocks_kept();
+        self.surplus(kept) > 0 && !(kept > 0 && self.is_within_bound())
+    }
+
+    /// Returns true if frees in other blocks will free an empty block.
+    pub(super) fn has_spare(&self) -> bool {
+        self.has_empty_to_free() && !self.is_within_bound()
+    }
+
+    /// Returns true if the sizes of blocks follow the bytes in use.
+    pub(super) fn follows_live(&self) -> bool {
+        matches!(self.config.sizing, BlockSizing::Live(_))
+    }
+
+    /// Returns true if empty blocks stay because they are few bytes beside those in use.
+    fn is_within_bound(&self) -> bool {
+        match self.config.sizing {
+            BlockSizing::Live(rule) => self.engine.usage().used >= rule.live_of_bound(self.block_bytes),
+            BlockSizing::Vma | BlockSizing::Doubling { .. } => false,
+        }
     }
 
     /// Takes out an empty block if there are more than are kept.
@@ -648,19 +684,23 @@ impl Active {
         let is_over = level.usage >= level.budget;
         let has_surplus = if is_over { self.surplus(0) > 0 } else { self.has_surplus() };
         let waits = self.is_maintained() && !is_over;
-        if has_surplus && !waits { self.take_largest_empty_block() } else { None }
+        if has_surplus && !waits { self.take_first_to_go() } else { None }
     }
 
-    /// Takes out the largest empty block.
-    fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
+    /// Takes out the smallest empty block that brings the vector back to its bound, else the largest.
+    fn take_first_to_go(&mut self) -> Option<DeviceBlock> {
+        let excess = match self.config.sizing {
+            BlockSizing::Live(rule) => self.block_bytes.saturating_sub(rule.bound(self.engine.usage().used)),
+            BlockSizing::Vma | BlockSizing::Doubling { .. } => u64::MAX,
+        };
         let size = |(id, block): (u32, &Option<VectorBlock>)| {
             let block = block.as_ref().filter(|block| block.empty)?;
             Some((block.memory.size, RegionId(id)))
         };
         // Starts at the newest blocks, which are the likeliest to be empty, and stops after the last empty one.
         let empty = (0..narrow(self.blocks.len())).rev().zip(self.blocks.iter().rev()).filter_map(size);
-        let largest = first_to_go(empty.take(index(self.empty_blocks)))?;
-        self.take_empty_block(largest)
+        let first = first_to_go(empty.take(index(self.empty_blocks)), excess)?;
+        self.take_empty_block(first)
     }
 
     pub(super) fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {

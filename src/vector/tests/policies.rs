@@ -1,6 +1,8 @@
 //! Minimum, maximum, growth, oversize requests, thresholds, time.
 
+use super::super::policy::{LiveGrowth, first_to_go};
 use super::*;
+use sublet_engines::RegionId;
 
 fn fill(vector: &mut Vector, blocks: usize) -> Vec<GrantOf<Numbers, Tlsf>> {
     (0..blocks).map(|_| vector.allocate(&units(64)).unwrap()).collect()
@@ -15,6 +17,29 @@ fn first_blocks_stay() {
     assert_eq!((vector.trim(), desk.blocks()), (0, 2));
     drop(vector);
     assert_eq!(desk.blocks(), 0, "what is empty is destroyed with the vector");
+}
+
+#[test]
+fn live_growth_is_a_part_of_what_is_in_use() {
+    let rule = LiveGrowth { step: 4, cap: 64 };
+    for (needed, live, size) in
+        [(1, 0, 4), (1, 100, 28), (1, 100_000, 64), (200, 0, 200), (66, 100_000, 68), (u64::MAX, 0, u64::MAX)]
+    {
+        assert_eq!(rule.next(needed, live), size, "{needed} beside {live}");
+    }
+    for units in (0..1000).chain([u64::MAX / 2]) {
+        let least = rule.live_of_bound(units);
+        assert!(rule.bound(least) >= units, "{units}");
+        assert!(least == 0 || rule.bound(least - 1) < units, "{units}");
+    }
+}
+
+#[test]
+fn the_smallest_block_that_is_enough_goes_first() {
+    let empty = || (0..).map(RegionId).zip([8, 64, 16, 16]).map(|(region, units)| (units, region));
+    let first = |excess| first_to_go(empty(), excess).unwrap().0;
+    assert_eq!([1, 8, 9, 17, 64, 65].map(first), [0, 0, 3, 1, 1, 1]);
+    assert_eq!(first_to_go(std::iter::empty(), 1), None);
 }
 
 #[test]

@@ -27,7 +27,12 @@ fn free(allocator: &Allocator, allocation: Allocation) {
 /// Returns a map of three meshes and a dedicated atlas, and a later one of the same program with two more meshes.
 pub(crate) fn maps() -> (Snapshot, Snapshot) {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
-    let info = AllocatorCreateInfo { tracking: Tracking::all(), ..AllocatorCreateInfo::for_gpu(&gpu) };
+    // The meshes of both maps are in one block.
+    let info = AllocatorCreateInfo {
+        preferred_large_heap_block_size: 256 << 20,
+        tracking: Tracking::all(),
+        ..AllocatorCreateInfo::for_gpu(&gpu)
+    };
     with_allocator(&info, |allocator| {
         let allocate = |name, size| {
             let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };

@@ -35,7 +35,7 @@ impl MemoryBlockVector {
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
             active.refused = None;
             active.annotations.insert(key, Annotation { is_set_aside: true, ..Annotation::default() });
-            active.heeds_frees = true;
+            active.heeds_below = u64::MAX;
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
             (
@@ -118,7 +118,7 @@ impl MemoryBlockVector {
             block.map_count = block.map_count.saturating_sub(counted) + after;
             if freed.is_ok() {
                 annotate(&mut active.annotations, key, |kept| *kept = annotation);
-                active.heeds_frees = true;
+                active.heeds_below = u64::MAX;
             }
         }
         freed?;
