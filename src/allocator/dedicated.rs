@@ -49,6 +49,7 @@ impl Allocator {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
+    #[expect(clippy::missing_panics_doc, reason = "P5 holds: see `MADE`")]
     pub fn allocate_dedicated_memory(
         &self,
         requirements: &vk::MemoryRequirements,

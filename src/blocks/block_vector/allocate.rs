@@ -64,8 +64,8 @@ impl MemoryBlockVector {
         let home = self.shards.home();
         if home != 0 {
             // A copy, so that the request for the core is not stored in memory.
-            let request = request;
-            return self.shards.get(home)?.try_allocate(&request, home);
+            let copied = request;
+            return self.shards.get(home)?.try_allocate(&copied, home);
         }
         let mut guard = self.core.try_lock()?;
         let core: &mut VectorCore = &mut guard;
