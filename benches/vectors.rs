@@ -16,13 +16,11 @@ use std::process::{Command, Stdio};
 use std::ptr::NonNull;
 
 use ash::vk;
-use sublet::metadata::{Alignment, Buddy, Metadata, RangeMetadata, Request, Span, Tlsf};
+use sublet::metadata::{Alignment, Metadata, RangeMetadata, Request, Span, Tlsf};
 use sublet::retire::{Clock, Ticket};
 use sublet::sim::{NullGpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
-use sublet::vector::{
-    Backing, BlockVector, GrantOf, Growth, GrowthLimits, NextBlock, Policy, Refusal, SharedBlockVector,
-};
+use sublet::vector::{Backing, BlockVector, GrantOf, Growth, GrowthLimits, NextBlock, Policy, Refusal};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo,
     CreateError, MemoryUsage, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
@@ -48,12 +46,9 @@ const PROGRAMS: &[Program] = &[
     ("a frame of 1 upload: pages in a vector", || frames_of_the_vector(1)),
     ("a range, allocated and freed: VirtualBlock", ranges_of_the_block),
     ("a range, allocated and freed: a vector of one block", ranges_of_the_vector),
-    ("a pair beside a sealed block with room for 255: Tlsf", || beside_a_seal(Tlsf::exact(SPACE))),
-    ("a pair beside a sealed block with room for 255: Buddy", || beside_a_seal(Buddy::new(SPACE, 1))),
     ("a pair of device memory: the allocator", pairs_of_the_allocator),
     ("a pair of device memory: the engine alone", pairs_of_the_engine),
-    ("a pair of device memory: a vector of one thread", pairs_of_the_vector),
-    ("a pair of device memory: a vector behind a lock", pairs_of_the_shared_vector),
+    ("a pair of device memory: a vector", pairs_of_the_vector),
 ];
 
 fn main() {
@@ -320,22 +315,6 @@ fn ranges_of_the_vector() {
     assert_eq!(vector.borrow().statistics().live, 0);
 }
 
-/// One block is closed and holds one range. Another one has space.
-fn beside_a_seal<M: RangeMetadata>(engine: M) {
-    let mut vector = BlockVector::new(Units, engine, Policy::default()).unwrap();
-    let size = request(SPACE / 256);
-    let first = vector.allocate(&size).unwrap();
-    assert!(vector.seal(first.span().region));
-    let second = vector.allocate(&size).unwrap();
-    counted(|| {
-        let granted = vector.allocate(&size).unwrap();
-        vector.free(black_box(granted)).unwrap();
-    });
-    assert_eq!(vector.statistics().used_units, 2 * size.size);
-    vector.free(first).unwrap();
-    vector.free(second).unwrap();
-}
-
 fn pairs_of_the_allocator() {
     with_allocator(|allocator| {
         let needs = |size| vk::MemoryRequirements { size, alignment: ALIGNMENT, memory_type_bits: !0 };
@@ -395,14 +374,5 @@ fn pairs_of_the_vector() {
             |granted| vector.borrow_mut().free(granted).unwrap(),
         );
         assert_eq!(vector.borrow().statistics().live, 0);
-    });
-}
-
-fn pairs_of_the_shared_vector() {
-    with_allocator(|allocator| {
-        let vector: SharedBlockVector<_, Tlsf> =
-            SharedBlockVector::new(Memory { allocator }, Tlsf::new(SPACE), Policy::default()).unwrap();
-        replace(|size| vector.allocate(&request(size)).unwrap(), |granted| vector.free(granted).unwrap());
-        assert_eq!(vector.statistics().live, 0);
     });
 }

@@ -2,14 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 use std::cell::RefCell;
-use std::rc::{Rc, Weak};
 
 use ash::vk;
 use sublet::metadata::{Alignment, Buddy, RangeMetadata, Request, Span, Tlsf};
 use sublet::retire::Clock;
 use sublet::vector::{
-    Backing, BlockVector, GrantOf, Growth, GrowthLimits, HandleError, NextBlock, Policy, Refusal,
-    SharedBlockVector, VectorError,
+    Backing, BlockVector, GrantOf, Growth, GrowthLimits, HandleError, NextBlock, Policy, Refusal, VectorError,
 };
 use sublet::{
     Allocation, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo, Pool, PoolCreateInfo,
@@ -204,75 +202,6 @@ fn a_refusal_comes_through_all_levels() {
     });
 }
 
-/// Several vectors share one block source. A vector that gets no block asks the others to free their empty ones.
-struct Sibling<'a> {
-    memory: Memory<'a>,
-    others: RefCell<Vec<Weak<SiblingVector<'a>>>>,
-}
-
-type SiblingVector<'a> = SharedBlockVector<Sibling<'a>, Tlsf>;
-
-impl Backing<Tlsf> for Sibling<'_> {
-    type Block = Allocation;
-    type Item = Place;
-    type Error = AllocationError;
-
-    fn capacity_for(&self, request: Option<&Request>, limits: &GrowthLimits) -> Option<NextBlock<u64>> {
-        Backing::<Tlsf>::capacity_for(&self.memory, request, limits)
-    }
-
-    fn create(&self, size: &u64) -> Result<Allocation, AllocationError> {
-        let create = || Backing::<Tlsf>::create(&self.memory, size);
-        create().or_else(|error| {
-            let others = self.others.borrow();
-            let trimmed: usize = others.iter().filter_map(Weak::upgrade).map(|other| other.trim()).sum();
-            if trimmed > 0 { create() } else { Err(error) }
-        })
-    }
-
-    fn destroy(&self, block: Allocation) {
-        Backing::<Tlsf>::destroy(&self.memory, block);
-    }
-
-    fn realize(&self, block: &mut Allocation, span: &Span) -> Result<Place, Refusal<AllocationError>> {
-        Backing::<Tlsf>::realize(&self.memory, block, span)
-    }
-}
-
-/// No lock is held while a block is created, so a block source may call the other vectors.
-#[test]
-fn vectors_of_one_source_give_back_for_one_another() {
-    with_pool(1, |allocator, pool| {
-        let policy = Policy { empty_blocks_kept: 3, ..Policy::default() };
-        let new = || {
-            let sibling = Sibling { memory: Memory { allocator, pool }, others: RefCell::default() };
-            Rc::new(SiblingVector::new(sibling, Tlsf::exact(16 * PAGE), policy).unwrap())
-        };
-        let (one, other) = (new(), new());
-        one.backing().others.borrow_mut().push(Rc::downgrade(&other));
-        other.backing().others.borrow_mut().push(Rc::downgrade(&one));
-        let fill = |vector: &SiblingVector<'_>, blocks: usize| -> Vec<_> {
-            (0..blocks).map(|_| vector.allocate(&units(16 * PAGE)).unwrap()).collect()
-        };
-        let all = fill(&one, 3);
-        all.into_iter().for_each(|granted| one.free(granted).unwrap());
-        assert_eq!(one.statistics().empty_blocks, 3, "they are kept");
-        // The pool permits one more block. The second is possible because the other vector frees one of its own.
-        let mut all = fill(&other, 4);
-        assert_eq!((one.statistics().blocks, other.statistics().blocks), (0, 4));
-        // Blocks in use are not freed.
-        let refused = one.allocate(&units(1));
-        assert!(matches!(refused, Err(VectorError::Create(AllocationError::Full { .. }))), "{refused:?}");
-        other.free(all.pop().unwrap()).unwrap();
-        let granted = one.allocate(&units(1)).unwrap();
-        assert_eq!(other.statistics().blocks, 3);
-        one.free(granted).unwrap();
-        all.into_iter().for_each(|granted| other.free(granted).unwrap());
-        one.validate();
-        other.validate();
-    });
-}
-
 /// Clearing one level makes its handles stale, and does not affect the other levels.
 #[test]
 fn what_was_cleared_above_is_free_below() {
@@ -314,16 +243,13 @@ fn walked<B: Backing<M>, M: RangeMetadata>(vector: &BlockVector<B, M>) -> (u64, 
     sums
 }
 
-/// Each level counts and walks its own allocations, closed or not, and has its own name.
+/// Each level counts and walks its own allocations.
 #[test]
-fn sums_walks_and_names_are_of_each_level() {
+fn sums_and_walks_are_of_each_level() {
     with_pool(2, |allocator, pool| {
         let memory = memory(allocator, pool);
         let mut sparse = sparse(&memory);
-        memory.borrow_mut().set_name(Some("memory"));
-        sparse.set_name(Some("sparse"));
         let pages: Vec<_> = (0..6).map(|_| sparse.allocate(&units(1)).unwrap()).collect();
-        assert!(sparse.seal(pages[5].span().region), "half of its block is free");
         let behind = sparse.allocate(&units(2)).unwrap();
         let in_sum = |vector: &Sparse<'_, '_>| (vector.statistics().live, vector.statistics().used_units);
         assert_eq!((in_sum(&sparse), walked(&sparse)), ((7, 8), (7, 8)));
@@ -331,79 +257,8 @@ fn sums_walks_and_names_are_of_each_level() {
         assert_eq!((below.live, below.used_units), walked(&memory.borrow()));
         assert_eq!(below.used_units, sparse.statistics().units * PAGE, "a block above is a grant below");
         assert_eq!(allocator.pool_statistics(pool).unwrap().allocation_count, u64::from(below.blocks));
-        assert!(
-            format!("{sparse:?}").contains("sparse") && format!("{:?}", memory.borrow()).contains("memory")
-        );
         pages.into_iter().chain([behind]).for_each(|pages| sparse.free(pages).unwrap());
         assert_eq!((walked(&sparse), memory.borrow().statistics().live), ((0, 0), 0));
-    });
-}
-
-/// A plan of one level empties one of its blocks, and so frees a span of the level below.
-#[test]
-fn a_plan_above_makes_room_below() {
-    with_pool(2, |allocator, pool| {
-        let memory = memory(allocator, pool);
-        let mut sparse = sparse(&memory);
-        let mut pages: Vec<_> = (0..12).map(|_| sparse.allocate(&units(1)).unwrap()).collect();
-        for at in [9, 5, 4, 1] {
-            sparse.free(pages.remove(at)).unwrap();
-        }
-        let before = memory.borrow().statistics();
-        let plan = sparse.plan_to_empty(|_| Alignment::ONE).unwrap();
-        assert!(sparse.seal(plan.block));
-        for planned in &plan.moves {
-            let at = pages.iter().position(|page| page.key() == planned.key).unwrap();
-            let moved = sparse.allocate(&units(planned.span.size)).unwrap();
-            sparse.free(std::mem::replace(&mut pages[at], moved)).unwrap();
-            // The key of a moved range is stale here, and foreign in the level below.
-            assert_eq!(sparse.span(planned.key), Err(HandleError::Stale));
-            assert_eq!(memory.borrow().span(planned.key), Err(HandleError::Foreign));
-        }
-        let after = memory.borrow().statistics();
-        assert_eq!((after.live, after.used_units), (before.live - 1, before.used_units - 4 * PAGE));
-        sparse.validate();
-        pages.into_iter().for_each(|page| sparse.free(page).unwrap());
-    });
-}
-
-/// A plan of the level below names blocks of the level above. These can be replaced while they contain allocations.
-#[test]
-fn a_plan_below_moves_a_block_of_the_level_above() {
-    with_pool(2, |allocator, pool| {
-        let memory = memory(allocator, pool);
-        let mut sparse = sparse(&memory);
-        // Two memory blocks are full of page blocks. Most of the second and one of the first are freed.
-        let pages: Vec<_> = (0..8).map(|_| sparse.allocate(&units(4)).unwrap()).collect();
-        let mut kept = Vec::new();
-        for (at, page) in pages.into_iter().enumerate() {
-            if [1, 5, 6, 7].contains(&at) { sparse.free(page).unwrap() } else { kept.push(page) }
-        }
-        assert_eq!(memory.borrow().statistics().blocks, 2);
-        let plan = memory.borrow().plan_to_empty(|_| Alignment::new(PAGE).unwrap()).unwrap();
-        assert_eq!(plan.moves.len(), 1);
-        assert!(memory.borrow_mut().seal(plan.block));
-        let old = plan.moves[0].key;
-        assert_eq!(sparse.span(old), Err(HandleError::Foreign), "a plan below is no handle above");
-        let page = kept
-            .iter_mut()
-            .find(|page| sparse.block(page.key()).unwrap().0.key() == old)
-            .expect("it is the block of a page");
-        let request = Request::new(plan.moves[0].span.size, Alignment::new(PAGE).unwrap());
-        let moved = memory.borrow_mut().allocate(&request).unwrap();
-        page.item = moved.item;
-        let left = std::mem::replace(sparse.block_mut(page.key()).unwrap().0, moved);
-        memory.borrow_mut().free(left).unwrap();
-        assert_eq!(memory.borrow().span(old), Err(HandleError::Stale));
-        assert_eq!(memory.borrow().statistics().blocks, 1, "the emptied block went back to the pool");
-        assert_eq!(allocator.pool_statistics(pool).unwrap().allocation_count, 1);
-        let mut places: Vec<_> = kept.iter().map(|page| page.item).collect();
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), 4, "two have the same place");
-        sparse.validate();
-        memory.borrow().validate();
-        kept.into_iter().for_each(|page| sparse.free(page).unwrap());
     });
 }
 

@@ -11,13 +11,9 @@ use sublet_engines::{AllocateError, Key, Metadata, RegionError, RegionId};
 /// `M` is the engine that divides the blocks. A block source whose blocks are ranges supports any engine of ranges:
 /// `impl<M: RangeMetadata> Backing<M> for Atlas`.
 ///
-/// All methods take `&self`, because a shared vector creates blocks while it serves other threads from existing ones. A
-/// block source with mutable state uses a [`Cell`](std::cell::Cell) or a lock. One whose blocks are spans of another
-/// vector keeps that vector in a [`RefCell`](std::cell::RefCell), or uses a
-/// [`SharedBlockVector`](super::SharedBlockVector).
-///
-/// A shared vector calls [`create`](Self::create) and [`destroy`](Self::destroy) without holding the lock of its state,
-/// and the other methods with it. No method may call the vector itself.
+/// All methods take `&self`: several vectors may share a block source. One with mutable state uses a
+/// [`Cell`](std::cell::Cell) or a lock. One whose blocks are spans of another vector keeps that vector in a
+/// [`RefCell`](std::cell::RefCell).
 ///
 /// A method may panic. Then the requested operation did not happen, or the returned grant is free, and the vector stays
 /// usable. If the release of the last grant in a block panics, the block is not reset. If [`destroy`](Self::destroy)

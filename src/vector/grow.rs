@@ -1,29 +1,17 @@
-//! Granting and growing, independently of how the state is locked.
+//! Granting and growing.
 
 use super::backing::{Backing, GrantOf, VectorError};
 use super::state::{BlockVectorState, PlacementResult, Realize};
 use sublet_engines::Metadata;
 
-/// Exclusive access to the state of a vector. Other threads may have to wait meanwhile.
-pub(super) trait StateAccess<B: Backing<M>, M: Metadata> {
-    fn enter<R>(&mut self, visit: impl FnOnce(&mut BlockVectorState<B, M>) -> R) -> R;
-}
-
-impl<B: Backing<M>, M: Metadata> StateAccess<B, M> for &mut BlockVectorState<B, M> {
-    fn enter<R>(&mut self, visit: impl FnOnce(&mut BlockVectorState<B, M>) -> R) -> R {
-        visit(self)
-    }
-}
-
-/// Runs `visit` with access to the state, and destroys blocks after releasing it.
+/// Runs `visit` on the state, and then destroys blocks that it removed.
 pub(super) fn visit<B: Backing<M>, M: Metadata, R>(
     backing: &B,
-    access: &mut impl StateAccess<B, M>,
+    core: &mut BlockVectorState<B, M>,
     visit: impl FnOnce(&mut BlockVectorState<B, M>, &mut Vec<B::Block>) -> R,
 ) -> R {
-    // Declared before the access begins, so that a panic releases the lock before the blocks are destroyed.
     let mut doomed = Doomed { backing, blocks: Vec::new() };
-    access.enter(|core| visit(core, &mut doomed.blocks))
+    visit(core, &mut doomed.blocks)
 }
 
 /// Destroys blocks that were removed from their vector.
@@ -43,19 +31,18 @@ impl<B: Backing<M>, M: Metadata> Drop for Doomed<'_, B, M> {
     }
 }
 
-/// Creates a block without access to the state, and runs `then` before other threads see it.
+/// Creates a block, and runs `then` with it in the vector.
 pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
     backing: &B,
-    access: &mut impl StateAccess<B, M>,
+    core: &mut BlockVectorState<B, M>,
     request: Option<&M::Request>,
     then: impl FnOnce(&mut BlockVectorState<B, M>, &mut Vec<B::Block>) -> Result<R, VectorError<B::Error>>,
 ) -> Result<R, VectorError<B::Error>> {
-    let next = visit(backing, access, |core, doomed| core.plan(backing, request, doomed))?;
+    let next = visit(backing, core, |core, doomed| core.plan(backing, request, doomed))?;
     let block = match backing.create(&next.capacity) {
         Ok(block) => block,
         Err(error) => {
-            let trimmed =
-                if backing.is_shortage(&error) { access.enter(BlockVectorState::trim) } else { Vec::new() };
+            let trimmed = if backing.is_shortage(&error) { core.trim() } else { Vec::new() };
             if trimmed.is_empty() {
                 return Err(VectorError::Create(error));
             }
@@ -63,7 +50,7 @@ pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
             backing.create(&next.capacity).map_err(VectorError::Create)?
         }
     };
-    visit(backing, access, |core, doomed| match core.adopt(block, &next) {
+    visit(backing, core, |core, doomed| match core.adopt(block, &next) {
         Ok(region) => then(core, doomed).inspect_err(|_| doomed.extend(core.take(region))),
         Err((block, error)) => {
             doomed.push(block);
@@ -75,12 +62,12 @@ pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
 /// Grants a request from a new block.
 pub(super) fn grow_for<B: Backing<M>, M: Metadata>(
     backing: &B,
-    access: &mut impl StateAccess<B, M>,
+    core: &mut BlockVectorState<B, M>,
     request: &M::Request,
     tried: u32,
     realize: Realize<'_, B, M>,
 ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
-    grow(backing, access, Some(request), |core, doomed| match core.allocate(request, realize, doomed)? {
+    grow(backing, core, Some(request), |core, doomed| match core.allocate(request, realize, doomed)? {
         PlacementResult::Granted(granted) => Ok(granted),
         PlacementResult::NoRoom { tried: 0 } => Err(VectorError::TooLarge),
         PlacementResult::NoRoom { tried: again } => Err(VectorError::Exhausted { tried: tried + again }),

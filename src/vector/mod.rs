@@ -11,12 +11,10 @@
 //! | closes a block that refuses although it has room, and tries the next | reports it: [`Refusal::Exhausted`] |
 //! | keeps empty blocks, up to a threshold and for a time | resets and destroys them: [`reset`](Backing::reset), [`destroy`](Backing::destroy) |
 //! | frees grants that the GPU uses when their [ticket](crate::retire::Ticket) is done | |
-//! | statistics, visiting, plans to empty a block, keys that detect misuse | |
+//! | statistics, visiting, keys that detect misuse | |
 //!
-//! The program makes two choices. **How many threads use a block?** A [`BlockVector`] is for one thread. A
-//! [`SharedBlockVector`] is for several, and creates blocks without the lock that other threads need. **When can freed
-//! units be reused?** At once after [`free`](BlockVector::free), or when a ticket is done after
-//! [`retire`](BlockVector::retire).
+//! Freed units can be reused at once after [`free`](BlockVector::free), or when a ticket is done after
+//! [`retire`](BlockVector::retire). Threads share a vector behind a lock.
 //!
 //! A block source may take its blocks from another vector, and that one from a third. [A
 //! chapter](crate::guide::block_sources) shows both.
@@ -65,9 +63,7 @@
 mod backing;
 mod grow;
 mod owned;
-mod plan;
 pub(crate) mod policy;
-mod shared;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -77,6 +73,4 @@ pub use self::backing::{
     VectorKey, VectorStatistics,
 };
 pub use self::owned::BlockVector;
-pub use self::plan::{EmptyingPlan, PlannedMove};
 pub use self::policy::{Growth, NextBlock, Policy, PolicyError};
-pub use self::shared::SharedBlockVector;

@@ -1,4 +1,4 @@
-//! A vector for one thread.
+//! The vector.
 
 use std::fmt;
 
@@ -7,15 +7,12 @@ use super::backing::{
     VectorStatistics,
 };
 use super::grow::{destroy_all, grow, grow_for, visit};
-use super::plan::EmptyingPlan;
-use super::policy::{Policy, PolicyError};
+use super::policy::Policy;
 use super::state::{BlockVectorState, PlacementResult};
 use crate::retire::{ClockView, OtherClock, Ticket};
-use sublet_engines::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
+use sublet_engines::Metadata;
 
-/// Blocks from a block source, divided by one engine, with exclusive access through `&mut self`.
-/// [`SharedBlockVector`](super::SharedBlockVector) is the variant for several threads; [the module](super) has an
-/// example.
+/// Blocks from a block source, divided by one engine. [The module](super) has an example.
 ///
 /// Dropping it destroys the empty blocks. A block with grants is dropped without [`Backing::destroy`]: call
 /// [`clear`](Self::clear) first to destroy everything.
@@ -65,7 +62,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         let mut vector =
             Self { backing, core: BlockVectorState::new(engine, Policy { min_blocks: 0, ..policy }) };
         for _ in 0..policy.min_blocks {
-            grow(&vector.backing, &mut &mut vector.core, None, |_, _| Ok(()))?;
+            grow(&vector.backing, &mut vector.core, None, |_, _| Ok(()))?;
         }
         vector.core.policy = policy;
         Ok(vector)
@@ -93,11 +90,9 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
         let Self { backing, core } = self;
         let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
-        match visit(backing, &mut &mut *core, |core, doomed| core.allocate(request, &mut realize, doomed))? {
+        match visit(backing, core, |core, doomed| core.allocate(request, &mut realize, doomed))? {
             PlacementResult::Granted(granted) => Ok(granted),
-            PlacementResult::NoRoom { tried } => {
-                grow_for(backing, &mut &mut *core, request, tried, &mut realize)
-            }
+            PlacementResult::NoRoom { tried } => grow_for(backing, core, request, tried, &mut realize),
         }
     }
 
@@ -106,7 +101,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// # Errors
     /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
     pub fn free(&mut self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
-        visit(&self.backing, &mut &mut self.core, |core, doomed| core.free(&self.backing, granted, doomed))
+        visit(&self.backing, &mut self.core, |core, doomed| core.free(&self.backing, granted, doomed))
     }
 
     /// Frees a grant once `ticket` is done: see [`collect`](Self::collect).
@@ -127,7 +122,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// # Errors
     /// [`OtherClock`] if some grants wait for tickets of another clock. Everything else was collected nonetheless.
     pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
-        visit(&self.backing, &mut &mut self.core, |core, doomed| core.collect(&self.backing, clock, doomed))
+        visit(&self.backing, &mut self.core, |core, doomed| core.collect(&self.backing, clock, doomed))
     }
 
     /// Destroys all empty blocks, except for the minimum. Returns their number.
@@ -142,13 +137,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// [releasing](Backing::release) them, and [resets](Backing::reset) the blocks. Returns the number of grants, whose
     /// keys are stale afterwards.
     pub fn clear(&mut self) -> u64 {
-        visit(&self.backing, &mut &mut self.core, |core, doomed| core.clear(&self.backing, doomed))
-    }
-
-    /// Closes a block: nothing more is granted in it until it is empty. Returns false if it is empty, or does not
-    /// exist.
-    pub fn seal(&mut self, block: RegionId) -> bool {
-        self.core.seal(block)
+        visit(&self.backing, &mut self.core, |core, doomed| core.clear(&self.backing, doomed))
     }
 
     /// The span of a grant.
@@ -191,26 +180,6 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.core.policy
     }
 
-    /// Changes the policy, except for its minimum. It applies from the next call on. A maximum below the current number
-    /// of blocks destroys none of them, but allows no further ones until their number is below it.
-    ///
-    /// # Errors
-    /// [`PolicyError`] if the maximum is below the vector's minimum. Nothing was changed.
-    pub fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
-        self.core.set_policy(policy)
-    }
-
-    /// The vector's name in messages.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.core.name.as_deref()
-    }
-
-    /// Sets the vector's name.
-    pub fn set_name(&mut self, name: Option<&str>) {
-        self.core.name = name.map(Box::from);
-    }
-
     /// The number of blocks, grants and units. O(1).
     #[must_use]
     pub fn statistics(&self) -> VectorStatistics {
@@ -238,18 +207,6 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     }
 }
 
-impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVector<B, M> {
-    /// Plans to empty the block with the fewest units in use whose contents fit into other blocks in use. `alignment`
-    /// returns the alignment for a grant's tag. Changes nothing.
-    ///
-    /// # Complexity
-    /// A copy of the engine for each tried block, at most 8, and an allocation for each grant in it. Each closed block
-    /// adds time for its contents.
-    pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
-        self.core.plan_to_empty(alignment)
-    }
-}
-
 impl<B: Backing<M>, M: Metadata> Drop for BlockVector<B, M> {
     fn drop(&mut self) {
         self.core.policy.min_blocks = 0;
@@ -259,6 +216,8 @@ impl<B: Backing<M>, M: Metadata> Drop for BlockVector<B, M> {
 
 impl<B: Backing<M>, M: Metadata> fmt::Debug for BlockVector<B, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.core.fmt_as("BlockVector", f)
+        let mut shown = f.debug_struct("BlockVector");
+        shown.field("policy", &self.policy()).field("statistics", &self.statistics());
+        shown.finish_non_exhaustive()
     }
 }

@@ -1,12 +1,12 @@
 //! The state of a vector: its blocks and grants. It creates and destroys no block. Blocks to be destroyed are passed to
-//! the caller, which holds no lock then.
+//! the caller.
 //!
 //! Invariants, asserted by `validate` under these numbers:
 //! - V1: each region of the engine has one block, and the sums are those of the blocks.
 //! - V2: a block is empty exactly if nothing is granted in it. `live` is the sum over the blocks.
 //! - V3: a closed block is not empty.
 //! - V4: the engine's grants are exactly the live ones.
-//! - V5: there are no more blocks than the maximum, or than existed when it was lowered.
+//! - V5: there are no more blocks than the maximum.
 //!
 //! The block source may panic in any call. So each change of the state is complete before the call, or is undone by a
 //! guard.
@@ -18,7 +18,7 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, Granted, GrowthLimits, HandleError, Refusal, VectorError,
     VectorKey, VectorStatistics,
 };
-use super::policy::{NextBlock, Policy, PolicyError, first_to_go};
+use super::policy::{NextBlock, Policy, first_to_go};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 use sublet_engines::cast::{index, narrow, widen};
 use sublet_engines::{AllocateError, InRegion, Key, Metadata, RegionId};
@@ -59,7 +59,6 @@ pub(super) struct BlockVectorState<B: Backing<M>, M: Metadata> {
     id: u64,
     pub(super) engine: M,
     pub(super) policy: Policy,
-    pub(super) name: Option<Box<str>>,
     slots: Vec<Option<BlockSlot<B::Block>>>,
     sums: VectorStatistics,
     /// The number of empty blocks that were made for oversize requests.
@@ -69,8 +68,6 @@ pub(super) struct BlockVectorState<B: Backing<M>, M: Metadata> {
     done: VecDeque<GrantOf<B, M>>,
     /// Calls of `collect`.
     collections: u64,
-    /// The maximum number of blocks by V5.
-    most_blocks: u32,
 }
 
 /// A grant of the engine without an item yet. Dropping it frees the grant.
@@ -95,28 +92,17 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
             id: VECTORS.fetch_add(1, Ordering::Relaxed),
             engine,
             policy,
-            name: None,
             slots: Vec::new(),
             sums: VectorStatistics::default(),
             own_empty: 0,
             waiting: Retire::new(),
             done: VecDeque::new(),
             collections: 0,
-            most_blocks: policy.max_blocks,
         }
     }
 
-    /// Changes the policy, except for its minimum.
-    pub(super) fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
-        let policy = Policy { min_blocks: self.policy.min_blocks, ..policy };
-        policy.check()?;
-        self.policy = policy;
-        self.most_blocks = policy.max_blocks.max(self.sums.blocks);
-        Ok(())
-    }
-
     /// The vector's key for a key of the engine.
-    pub(super) fn key_of(&self, key: Key) -> VectorKey {
+    fn key_of(&self, key: Key) -> VectorKey {
         VectorKey { vector: self.id, key }
     }
 
@@ -201,7 +187,7 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
 
     /// Closes a block: nothing more is granted in it until it is empty. Returns false, and does nothing, if it is
     /// empty.
-    pub(super) fn seal(&mut self, region: RegionId) -> bool {
+    fn seal(&mut self, region: RegionId) -> bool {
         let Some(slot) = self.slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return false };
         if slot.live == 0 {
             return false;
@@ -476,11 +462,6 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
         }
     }
 
-    /// Returns true if the block has grants.
-    pub(super) fn is_used(&self, region: RegionId) -> bool {
-        self.slots.get(index(region.0)).and_then(Option::as_ref).is_some_and(|slot| slot.live > 0)
-    }
-
     pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockInfo, &B::Block)> {
         (0..).zip(&self.slots).filter_map(|(id, slot)| {
             let BlockSlot { ref block, live, sealed, own, .. } = *slot.as_ref()?;
@@ -518,14 +499,6 @@ impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
         );
         assert_eq!(own_empty, self.own_empty, "V1");
         assert!(sums.units <= peak_units && waiting <= sums.live, "V1");
-        assert!(sums.blocks <= self.most_blocks, "V5: {sums:?}");
-    }
-}
-
-impl<B: Backing<M>, M: Metadata> BlockVectorState<B, M> {
-    pub(super) fn fmt_as(&self, what: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct(what);
-        shown.field("name", &self.name).field("policy", &self.policy).field("statistics", &self.statistics());
-        shown.finish_non_exhaustive()
+        assert!(sums.blocks <= self.policy.max_blocks, "V5: {sums:?}");
     }
 }

@@ -148,13 +148,3 @@ fn a_block_that_cannot_be_emptied_goes() {
     assert_eq!((desk.blocks(), vector.statistics().blocks), (0, 0));
     vector.validate();
 }
-
-#[test]
-fn an_empty_block_is_not_sealed() {
-    let (_, mut vector) = vector(Policy::fixed());
-    assert!(!vector.seal(sublet_engines::RegionId(0)) && !vector.seal(sublet_engines::RegionId(7)));
-    let granted = vector.allocate(&units(8)).unwrap();
-    assert!(vector.seal(granted.span().region));
-    vector.free(granted).unwrap();
-    vector.validate();
-}

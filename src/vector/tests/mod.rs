@@ -2,11 +2,10 @@
 
 mod faults;
 mod panics;
-#[cfg(not(loom))]
-mod plans;
 mod policies;
 mod random;
-mod shared;
+#[cfg(not(loom))]
+mod sealed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -254,50 +253,4 @@ fn foreign_and_stale_handles_come_back() {
     assert_eq!(one.retire(ticket, refused.granted).unwrap_err().reason, HandleError::Stale);
     one.free(again).unwrap();
     one.validate();
-}
-
-#[test]
-fn a_plan_empties_a_block() {
-    let (desk, mut vector) = vector(Policy { empty_blocks_kept: 0, ..Policy::default() });
-    let mut live: Vec<_> = (0..12).map(|_| vector.allocate(&units(16)).unwrap()).collect();
-    assert_eq!(vector.plan_to_empty(|_| Alignment::ONE), None, "all blocks are full");
-    for at in [9, 5, 4, 1] {
-        vector.free(live.remove(at)).unwrap();
-    }
-    let plan = vector.plan_to_empty(|_| Alignment::ONE).unwrap();
-    assert_eq!(plan.moves.len(), 2);
-    assert!(vector.seal(plan.block));
-    for planned in plan.moves {
-        let at = live.iter().position(|granted| granted.key() == planned.key).unwrap();
-        let moved = vector.allocate(&units(planned.span.size)).unwrap();
-        assert_ne!(moved.span().region, plan.block);
-        vector.free(std::mem::replace(&mut live[at], moved)).unwrap();
-        vector.validate();
-    }
-    assert_eq!((vector.statistics().blocks, desk.blocks()), (2, 2));
-    live.into_iter().for_each(|granted| vector.free(granted).unwrap());
-}
-
-/// A closed block does not prevent the next plan.
-#[test]
-fn a_plan_looks_past_a_sealed_block() {
-    let (_, mut vector) = vector(Policy::default());
-    let mut live: Vec<_> = (0..12).map(|_| vector.allocate(&units(16)).unwrap()).collect();
-    let sealed = live[0].span().region;
-    assert!(vector.seal(sealed));
-    // Leaves room in the closed block, and in both others.
-    for at in [9, 8, 6, 5, 1] {
-        vector.free(live.remove(at)).unwrap();
-    }
-    let plan = vector.plan_to_empty(|_| Alignment::ONE).unwrap();
-    assert_ne!(plan.block, sealed);
-    assert!(vector.seal(plan.block));
-    for planned in plan.moves {
-        let at = live.iter().position(|granted| granted.key() == planned.key).unwrap();
-        let moved = vector.allocate(&units(planned.span.size)).unwrap();
-        assert!(![sealed, plan.block].contains(&moved.span().region));
-        vector.free(std::mem::replace(&mut live[at], moved)).unwrap();
-    }
-    assert_eq!((vector.statistics().live, vector.statistics().blocks), (7, 3));
-    live.into_iter().for_each(|granted| vector.free(granted).unwrap());
 }

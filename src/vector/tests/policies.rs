@@ -129,26 +129,13 @@ fn blocks_of_large_requests_can_be_kept() {
 }
 
 #[test]
-fn the_policy_may_change() {
-    let (desk, mut vector) = vector(Policy::default());
-    vector.set_policy(Policy { max_blocks: 1, empty_blocks_kept: 0, ..vector.policy() }).unwrap();
-    vector.set_name(Some("meshes"));
-    let full = fill(&mut vector, 1);
-    assert!(matches!(vector.allocate(&units(1)), Err(VectorError::Full { .. })));
-    full.into_iter().for_each(|granted| vector.free(granted).unwrap());
-    assert_eq!((desk.blocks(), vector.name()), (0, Some("meshes")));
-    assert!(format!("{vector:?}").contains("meshes"));
-}
-
-#[test]
 fn a_minimum_above_a_maximum_is_refused() {
     let made = |policy| {
         let desk = Rc::new(Desk::default());
-        let numbers = || Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
-        let own = BlockVector::new(numbers(), Tlsf::exact(64), policy).err();
-        let shared = SharedBlockVector::new(numbers(), Tlsf::exact(64), policy).err();
-        assert_eq!((desk.blocks(), own), (0, shared), "nothing is left");
-        own
+        let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
+        let error = BlockVector::new(numbers, Tlsf::exact(64), policy).err();
+        assert_eq!(desk.blocks(), 0, "nothing is left");
+        error
     };
     let error = PolicyError { min_blocks: 5, max_blocks: 2 };
     let policy = Policy { min_blocks: 5, max_blocks: 2, ..Policy::default() };
@@ -158,38 +145,6 @@ fn a_minimum_above_a_maximum_is_refused() {
     let policy = Policy { min_blocks: 5, max_units: 130, ..Policy::default() };
     assert_eq!(made(policy), Some(VectorError::Full { blocks: 2, units: 128 }));
     assert_eq!(made(Policy { min_blocks: 5, max_blocks: 5, max_units: 320, ..Policy::default() }), None);
-
-    let (desk, mut vector) = vector(Policy { min_blocks: 2, ..Policy::default() });
-    let before = vector.policy();
-    let refused = vector.set_policy(Policy { max_blocks: 1, min_blocks: 0, ..before });
-    assert_eq!(refused, Err(PolicyError { min_blocks: 2, max_blocks: 1 }), "the minimum is not changed");
-    assert_eq!((vector.policy(), desk.blocks()), (before, 2));
-}
-
-#[test]
-fn a_maximum_below_what_there_is_lets_it_be() {
-    let (desk, mut vector) = vector(Policy { idle_collects: None, ..Policy::default() });
-    let mut full = fill(&mut vector, 4);
-    for policy in [
-        Policy { max_blocks: 2, ..vector.policy() },
-        Policy { max_units: 100, ..vector.policy() },
-        Policy { max_blocks: 0, max_units: 0, ..vector.policy() },
-        Policy { max_blocks: 2, ..Policy::default() },
-    ] {
-        vector.set_policy(policy).unwrap();
-        vector.validate();
-        assert_eq!(vector.allocate(&units(1)), Err(VectorError::Full { blocks: 4, units: 256 }));
-        assert_eq!(desk.blocks(), 4);
-    }
-    // Existing blocks stay in use. A further block is created only below the maximum.
-    vector.free(full.remove(0)).unwrap();
-    full.push(vector.allocate(&units(64)).unwrap());
-    full.drain(..3).for_each(|granted| vector.free(granted).unwrap());
-    assert_eq!((vector.trim(), desk.blocks()), (1, 1));
-    full.extend(fill(&mut vector, 1));
-    assert!(matches!(vector.allocate(&units(1)), Err(VectorError::Full { blocks: 2, .. })));
-    vector.validate();
-    full.into_iter().for_each(|granted| vector.free(granted).unwrap());
 }
 
 #[test]
