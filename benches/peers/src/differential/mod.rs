@@ -21,8 +21,6 @@ mod explain;
 mod generate;
 mod play;
 mod program;
-#[cfg(test)]
-mod rows;
 mod run;
 mod side;
 mod sublet_side;

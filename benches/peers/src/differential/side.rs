@@ -122,7 +122,4 @@ pub(super) trait Side {
         Self: Sized;
     /// Defragments until nothing is left to move. Nothing is bound to moved allocations.
     fn compact(&mut self, how: &CompactionSettings) -> Compacted;
-    #[cfg(test)]
-    /// Returns the number of calls of a driver function.
-    fn calls(&self, name: &str) -> u64;
 }

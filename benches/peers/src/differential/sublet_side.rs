@@ -382,11 +382,6 @@ impl Side for SubletSide {
         done
     }
 
-    #[cfg(test)]
-    fn calls(&self, name: &str) -> u64 {
-        self.gpu.calls(name)
-    }
-
     fn finish(self) -> Vec<String> {
         let leaks = self.allocator.destroy();
         let mut messages: Vec<_> = leaks.iter().map(|leak| format!("leaked: {leak}")).collect();

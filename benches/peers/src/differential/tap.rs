@@ -92,8 +92,6 @@ pub(super) struct PropertyOverrides {
 struct TapState {
     real: Real,
     pose: PropertyOverrides,
-    #[cfg(test)]
-    granularity: u64,
     heaps: Vec<u32>,
     live: BTreeMap<vk::DeviceMemory, TappedMemory>,
     bytes: Vec<u64>,
@@ -170,8 +168,6 @@ impl Tap {
         let tap = Self(Rc::new(RefCell::new(TapState {
             real,
             pose,
-            #[cfg(test)]
-            granularity: profile.limits.buffer_image_granularity,
             heaps: profile.types.iter().map(|kind| kind.heap).collect(),
             live: BTreeMap::new(),
             bytes: vec![0; count],
@@ -200,12 +196,6 @@ impl Tap {
 
     pub(super) fn live(&self, memory: vk::DeviceMemory) -> Option<TappedMemory> {
         self.0.borrow().live.get(&memory).copied()
-    }
-
-    /// `bufferImageGranularity`.
-    #[cfg(test)]
-    pub(super) fn granularity(&self) -> u64 {
-        self.0.borrow().granularity
     }
 
     /// Returns the bytes allocated from each heap.

@@ -389,11 +389,6 @@ impl Side for VmaSide {
         done
     }
 
-    #[cfg(test)]
-    fn calls(&self, name: &str) -> u64 {
-        self.gpu.calls(name)
-    }
-
     fn finish(self) -> Vec<String> {
         // SAFETY: nothing is left in it, and it is not used again.
         unsafe { ffi::destroy_allocator(self.allocator) };
