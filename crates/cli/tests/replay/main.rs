@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod committed;
-mod damage;
 mod expected;
 // Shared with the command, because `sublet replay --expect` reads the committed files.
 #[path = "../../src/outcome.rs"]
