@@ -1,9 +1,9 @@
-//! The allocator's own figures: budgets, statistics, trim, leaks.
+//! The allocator's own figures: budgets, statistics, trim.
 
 use ash::vk;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateFlags,
-    AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage, PoolCreateInfo, ResourceKind, Statistics,
+    AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage, Statistics,
 };
 
 use crate::{on_each_context, on_each_device};
@@ -36,20 +36,6 @@ fn budgets_follow_what_is_taken_and_given_back() {
         assert_eq!(fixture.allocator.trim(), kept.block_bytes, "all that was kept is given back");
         assert_eq!(fixture.allocator.heap_budgets()[heap].statistics, Statistics::default());
         assert_eq!(fixture.allocator.trim(), 0);
-    });
-}
-
-#[test]
-fn a_new_frame_asks_the_driver_again() {
-    on_each_device(|fixture| {
-        let with_budgets =
-            fixture.context.allocator_flags().contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
-        let Some(gpu) = fixture.context.gpu().filter(|_| with_budgets) else { return };
-        fixture.allocator.set_current_frame_index(1);
-        gpu.faults().set_budget(0, 123 << 10, 45 << 10);
-        fixture.allocator.set_current_frame_index(2);
-        let heap = fixture.allocator.heap_budgets()[0];
-        assert_eq!((heap.budget, heap.usage), (123 << 10, 45 << 10));
     });
 }
 
@@ -119,62 +105,5 @@ fn what_nobody_maps_any_more_is_unmapped_by_trim() {
         fixture.allocator.trim();
         assert!(mappings().is_none_or(|count| count == 0), "nobody has it mapped");
         fixture.destroy(stays);
-    });
-}
-
-#[test]
-fn never_allocate_takes_only_what_is_there() {
-    on_each_device(|fixture| {
-        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..auto };
-        let info = vk::BufferCreateInfo::default().size(1_000).usage(STORAGE);
-        // SAFETY: the create-info is valid.
-        let refused = unsafe { fixture.allocator.create_buffer(&info, &never) };
-        assert!(matches!(refused, Err(CreateError::Allocation(AllocationError::Full { .. }))), "{refused:?}");
-        let first = fixture.buffer(1_000, STORAGE, &auto);
-        let second = fixture.buffer(1_000, STORAGE, &never);
-        assert_eq!(first.1.memory(), second.1.memory());
-        fixture.destroy(first);
-        fixture.destroy(second);
-    });
-}
-
-#[test]
-fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
-    on_each_context(|context| {
-        // SAFETY: the context created the handles, and outlives the allocator.
-        let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
-        let info = PoolCreateInfo { block_size: 1 << 20, name: Some("a pool"), ..PoolCreateInfo::new(0) };
-        let in_pool =
-            |pool| AllocationCreateInfo { name: Some("in the pool"), ..AllocationCreateInfo::in_pool(pool) };
-        let needs = vk::MemoryRequirements { size: 1_000, alignment: 64, memory_type_bits: 1 };
-        let forgotten = allocator.create_pool(&info).unwrap();
-        let kept = allocator.create_pool(&info).unwrap();
-        // Memory without resources, so that no resource is left on the device.
-        for pool in [&forgotten, &kept] {
-            let _leaked = allocator.allocate_memory(&needs, &in_pool(pool)).unwrap();
-        }
-        // SAFETY: nothing is bound to its allocations.
-        let leaks = unsafe { allocator.destroy_pool(forgotten) }.unwrap();
-        assert_eq!(leaks.len(), 1);
-        assert_eq!(
-            (leaks[0].name.as_deref(), leaks[0].pool.as_deref()),
-            (Some("in the pool"), Some("a pool"))
-        );
-
-        let dedicated = AllocationCreateInfo {
-            name: Some("its own"),
-            flags: Flags::DEDICATED_MEMORY,
-            ..AllocationCreateInfo::new(MemoryUsage::GpuOnly)
-        };
-        let _leaked = allocator.allocate_memory(&needs, &dedicated).unwrap();
-        let mut leaks = allocator.destroy();
-        leaks.sort_by_key(|leak| leak.dedicated);
-        let found: Vec<_> = leaks.iter().map(|leak| (leak.name.as_deref(), leak.dedicated)).collect();
-        assert_eq!(found, [(Some("in the pool"), false), (Some("its own"), true)]);
-        assert!(leaks.iter().all(|leak| leak.size >= 1_000));
-        assert!(leaks.iter().all(|leak| leak.kind == ResourceKind::Unknown));
-        // The validation layer and the simulated device report leaked memory when the device is destroyed (see
-        // `check`).
     });
 }

@@ -1,11 +1,10 @@
-//! Custom pools, with all modes of the linear algorithm.
+//! Custom pools.
 
 use ash::vk;
 use sublet::{
-    Algorithm, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreateError,
-    MemoryUsage, Pool, PoolCreateFlags, PoolCreateInfo,
+    Algorithm, AllocationCreateInfo, AllocationError, CreateError, MemoryUsage, Pool, PoolCreateFlags,
+    PoolCreateInfo,
 };
-use sublet_examples::Random;
 
 use crate::{Buffer, Fixture, on_each_device};
 
@@ -23,11 +22,10 @@ fn pool(fixture: &Fixture<'_>, change: impl FnOnce(&mut PoolCreateInfo<'_>)) -> 
     fixture.allocator.create_pool(&info).unwrap()
 }
 
-fn take(fixture: &Fixture<'_>, pool: &Pool, size: u64, flags: Flags) -> Result<Buffer, CreateError> {
+fn take(fixture: &Fixture<'_>, pool: &Pool, size: u64) -> Result<Buffer, CreateError> {
     let buffer_info = vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(pool) };
     // SAFETY: the create-info is valid.
-    unsafe { fixture.allocator.create_buffer(&buffer_info, &info) }
+    unsafe { fixture.allocator.create_buffer(&buffer_info, &AllocationCreateInfo::in_pool(pool)) }
 }
 
 fn close(fixture: &Fixture<'_>, pool: Pool) {
@@ -50,7 +48,7 @@ fn a_fixed_pool_fills_up_says_so_and_empties() {
             assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
             let mut buffers = Vec::new();
             let refused = loop {
-                match take(fixture, &pool, 200_000, Flags::empty()) {
+                match take(fixture, &pool, 200_000) {
                     Ok(buffer) => buffers.push(buffer),
                     refused => break refused,
                 }
@@ -68,111 +66,6 @@ fn a_fixed_pool_fills_up_says_so_and_empties() {
                 fixture.allocator.pool_statistics(&pool).unwrap().block_count,
                 1,
                 "the least that it has"
-            );
-            close(fixture, pool);
-        }
-    });
-}
-
-fn one_block(info: &mut PoolCreateInfo<'_>) {
-    (info.algorithm, info.max_block_count) = (Algorithm::Linear, 1);
-}
-
-#[test]
-fn linear_freed_at_once() {
-    on_each_device(|fixture| {
-        let pool = pool(fixture, |info| info.algorithm = Algorithm::Linear);
-        let mut random = Random::new(5);
-        for _ in 0..3 {
-            let mut loaded: Vec<_> = (0..50)
-                .map(|_| take(fixture, &pool, random.within(1..100_000), Flags::empty()).unwrap())
-                .collect();
-            assert_eq!(loaded[0].1.offset(), 0, "an emptied pool starts anew");
-            assert!(fixture.allocator.pool_statistics(&pool).unwrap().block_count > 1);
-            while !loaded.is_empty() {
-                fixture.destroy(loaded.swap_remove(random.index(loaded.len())));
-            }
-        }
-        close(fixture, pool);
-    });
-}
-
-#[test]
-fn linear_as_a_stack() {
-    on_each_device(|fixture| {
-        let pool = pool(fixture, one_block);
-        let bottom = take(fixture, &pool, 1_000, Flags::empty()).unwrap();
-        let mut places = Vec::new();
-        for _ in 0..3 {
-            let mut scope: Vec<_> =
-                (1..10).map(|i| take(fixture, &pool, i * 1_000, Flags::empty()).unwrap()).collect();
-            places.push(scope.iter().map(|(_, allocation)| allocation.offset()).collect::<Vec<_>>());
-            while let Some(top) = scope.pop() {
-                fixture.destroy(top);
-            }
-        }
-        assert!(places.windows(2).all(|pair| pair[0] == pair[1]), "{places:?}");
-        fixture.destroy(bottom);
-        close(fixture, pool);
-    });
-}
-
-#[test]
-fn linear_as_a_double_stack() {
-    on_each_device(|fixture| {
-        let pool = pool(fixture, one_block);
-        let mut lower = vec![take(fixture, &pool, 300_000, Flags::empty()).unwrap()];
-        let mut upper = vec![take(fixture, &pool, 300_000, Flags::UPPER_ADDRESS).unwrap()];
-        lower.push(take(fixture, &pool, 100_000, Flags::empty()).unwrap());
-        upper.push(take(fixture, &pool, 100_000, Flags::UPPER_ADDRESS).unwrap());
-        assert!(lower[0].1.offset() < lower[1].1.offset() && lower[1].1.offset() < upper[1].1.offset());
-        assert!(upper[1].1.offset() < upper[0].1.offset());
-        assert!(is_full(&take(fixture, &pool, 300_000, Flags::empty())), "they would meet");
-        assert!(is_full(&take(fixture, &pool, 300_000, Flags::UPPER_ADDRESS)), "they would meet");
-        fixture.destroy(upper.pop().unwrap());
-        fixture.destroy(upper.pop().unwrap());
-        lower.push(take(fixture, &pool, 500_000, Flags::empty()).unwrap());
-        while let Some(top) = lower.pop() {
-            fixture.destroy(top);
-        }
-        close(fixture, pool);
-    });
-}
-
-#[test]
-fn linear_as_a_ring() {
-    on_each_device(|fixture| {
-        let pool = pool(fixture, one_block);
-        let mut in_flight = std::collections::VecDeque::new();
-        let (mut wraps, mut last) = (0, 0);
-        for _ in 0..100 {
-            if in_flight.len() == 3 {
-                fixture.destroy(in_flight.pop_front().unwrap());
-            }
-            let next = take(fixture, &pool, 250_000, Flags::empty()).unwrap();
-            wraps += u32::from(next.1.offset() < last);
-            last = next.1.offset();
-            in_flight.push_back(next);
-        }
-        assert!(wraps > 20, "{wraps}");
-        assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
-        in_flight.into_iter().for_each(|buffer| fixture.destroy(buffer));
-        close(fixture, pool);
-    });
-}
-
-#[test]
-fn an_upper_address_needs_a_linear_pool_of_one_block() {
-    on_each_device(|fixture| {
-        for (algorithm, max_block_count) in
-            [(Algorithm::Linear, 2), (Algorithm::Linear, 0), (Algorithm::Tlsf, 1)]
-        {
-            let pool =
-                pool(fixture, |info| (info.algorithm, info.max_block_count) = (algorithm, max_block_count));
-            let refused = take(fixture, &pool, 1_000, Flags::UPPER_ADDRESS);
-            assert!(
-                matches!(refused, Err(CreateError::Allocation(AllocationError::UpperAddress { .. }))),
-                "{refused:?}"
             );
             close(fixture, pool);
         }
