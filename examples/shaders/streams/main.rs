@@ -1,52 +1,52 @@
-//! Runs 1,000 frames, two of them in flight. Each uploads numbers, sometimes replaces a table that earlier frames still
-//! read, dispatches with changing constants, and reads sums back. Every number is compared with its expected value. The
-//! example needs no barrier, fence, pool or `collect`. The example `frames` adds a descriptor heap.
-//!
-//! Then streams textures under a budget, while a compactor moves resources and frees blocks.
+//! Streams textures under a budget, while a compactor moves resources and frees blocks.
 //!
 //! `cargo run -p sublet-shader-examples --example streams`
 //!
 //! With `-- --compare`, it also compares its pictures with those of a run without a compactor.
-
-mod textures;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, sim};
-use sublet_descriptors::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
-use sublet_examples::{Arguments, Compute, Context, Result, note};
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
+use sublet_frame::track::Subresources;
 use sublet_frame::{
-    Buffer, CompactorStatistics, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess,
+    CommandList, Compactor, CompactorCreateInfo, CompactorStatistics, Frames, FramesCreateInfo, Image,
+    ImageData, QueueInfo, ReadBack,
 };
-use sublet_shader_examples::{compile, frame_features};
 
-const FRAMES: u32 = 1_000;
-const NUMBERS: usize = 64;
-const BYTES: u64 = 256;
-const POINT: BindPoint = BindPoint::Compute;
+use sublet_examples::{Arguments, Context, Random, Result, image_info, note};
+use sublet_shader_examples::frame_features;
+
+const FRAMES: u32 = 400;
+/// Side length of a texture in texels, and of the part that a picture shows.
+const SIDE: u32 = 64;
+const SHOWN: u32 = 16;
+/// Textures in a row of a picture, and in a picture.
+const ROW: u32 = 8;
+const MOST: usize = 64;
+/// The budgets in bytes of a level with many visible textures, and of one with few.
+const BUDGETS: [usize; 2] = [MOST * TEXTURE, MOST / 6 * TEXTURE];
+const TEXTURE: usize = 4 * 64 * 64;
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
 fn main() -> ExitCode {
     const HELP: &str = "
-  --compare         compare every picture of the textures with the one without a compactor";
+  --compare         compare every picture with the one without a compactor";
     let compare = |arguments: &mut Arguments| Ok(arguments.flag("--compare"));
-    sublet_examples::run_with(HELP, compare, |context, compare| {
-        streams(context)?;
-        textures(context, compare)
-    })
+    sublet_examples::run_with(HELP, compare, textures)
 }
 
 fn textures(context: &Context, compare: bool) -> Result<()> {
-    let with = textures::stream(context, true)?;
+    let with = stream(context, true)?;
     let CompactorStatistics { moves, bytes_moved, blocks_freed, .. } = with.compaction;
     note(&format!(
         "{} pictures of textures under a budget; {moves} moves ({bytes_moved} bytes), {blocks_freed} blocks freed.",
         with.pictures.len()
     ));
     if compare {
-        let without = textures::stream(context, false)?;
+        let without = stream(context, false)?;
         if with.pictures != without.pictures {
             return Err("a picture is another one than without a compactor".into());
         }
@@ -58,128 +58,97 @@ fn textures(context: &Context, compare: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns numbers that are unique for this frame and index.
-fn numbers(frame: u32, place: u32) -> Vec<u32> {
-    (0..64).map(|at| frame.wrapping_mul(2_654_435_761).wrapping_add(place * 1_000 + at)).collect()
+/// The results of a run.
+struct Streamed {
+    pictures: Vec<Vec<u8>>,
+    /// Bytes of blocks at the end.
+    reserved: u64,
+    compaction: CompactorStatistics,
 }
 
-fn bytes(numbers: &[u32]) -> Vec<u8> {
-    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+fn part(x: u32, y: u32) -> (vk::ImageSubresourceLayers, vk::Offset3D) {
+    let layers = vk::ImageSubresourceLayers { aspect_mask: COLOR, layer_count: 1, ..Default::default() };
+    let signed = |texels| i32::try_from(texels).unwrap_or(0);
+    (layers, vk::Offset3D { x: signed(x), y: signed(y), z: 0 })
 }
 
-fn buffer(frames: &Frames) -> Result<Buffer> {
-    let usage = vk::BufferUsageFlags::STORAGE_BUFFER
-        | vk::BufferUsageFlags::TRANSFER_DST
-        | vk::BufferUsageFlags::TRANSFER_SRC;
-    let info = vk::BufferCreateInfo::default().size(BYTES).usage(usage);
-    // SAFETY: the create-info is valid.
-    Ok(unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?)
-}
-
-/// The shader for a simulated GPU.
-fn kernel(kernel: &mut sim::Kernel<'_>) {
-    let factor = kernel.buffer(0, 0, 0).read_u32(0);
-    let [left, right, sums] = [1, 2, 3].map(|binding| kernel.buffer(0, binding, 0));
-    for at in (0..BYTES).step_by(4) {
-        sums.write_u32(at, left.read_u32(at).wrapping_mul(factor).wrapping_add(right.read_u32(at)));
+/// Draws a corner of each texture.
+fn draw(list: &mut CommandList, picture: &Image, textures: &[Image]) -> Result<ReadBack> {
+    let black = vk::ClearColorValue { float32: [0.0; 4] };
+    // SAFETY: the format can be cleared.
+    unsafe { list.clear_color(picture, &Subresources::ALL, black) }?;
+    for (at, texture) in (0..).zip(textures) {
+        let (dst_subresource, dst_offset) = part(at % ROW * SHOWN, at / ROW * SHOWN);
+        let (src_subresource, src_offset) = part(0, 0);
+        let extent = vk::Extent3D { width: SHOWN, height: SHOWN, depth: 1 };
+        let region = vk::ImageCopy { src_subresource, src_offset, dst_subresource, dst_offset, extent };
+        // SAFETY: the region is within both, and the formats are the same.
+        unsafe { list.copy_image(texture, picture, &[region]) }?;
     }
+    Ok(list.read_image(picture, 0, 0..1, COLOR)?)
 }
 
-/// The layout of set 0 of the shader.
-fn set_layout(context: &Context) -> Result<SetLayout> {
-    let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
-    let storage = vk::DescriptorType::STORAGE_BUFFER;
-    let bindings = [(0, uniform), (1, storage), (2, storage), (3, storage)].map(|(number, kind)| {
-        vk::DescriptorSetLayoutBinding::default()
-            .binding(number)
-            .descriptor_type(kind)
-            .descriptor_count(1)
-            .stage_flags(vk::ShaderStageFlags::COMPUTE)
-    });
-    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: the create-info is valid, and the layout was created from it.
-    let layout = unsafe { context.device().create_descriptor_set_layout(&info, None) }?;
-    // SAFETY: as above.
-    Ok(unsafe { SetLayout::new(layout, &info) }?)
-}
-
-fn check((expected, read): &(Vec<u8>, ReadBack)) -> Result<()> {
-    if read.bytes()? == *expected { Ok(()) } else { Err("a sum is wrong".into()) }
-}
-
-fn streams(context: &Context) -> Result<()> {
-    if let Some(gpu) = context.gpu() {
-        gpu.set_kernel("main", kernel);
-    }
+/// Streams textures, with or without a compactor.
+fn stream(context: &Context, compacts: bool) -> Result<Streamed> {
+    // Small blocks, so that a few megabytes need several of them.
+    let info = AllocatorCreateInfo { preferred_large_heap_block_size: 256 << 10, ..context.allocator_info() };
     // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
-    let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
-    let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
-    // SAFETY: as above, for the descriptor device.
-    let descriptors = unsafe { DescriptorDevice::new(&info) }?;
+    let allocator = Arc::new(unsafe { Allocator::new(&info) }?);
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
     let info = FramesCreateInfo {
         features: frame_features(context),
-        descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
     // SAFETY: all handles belong to the context's device, which has these features, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
-    let set = set_layout(context)?;
-    let code = compile(include_str!("sums.wgsl"))?;
-    let compute = Compute::new(context, &code, &[set.handle()], vk::PipelineCreateFlags::empty())?;
-    let sets = std::slice::from_ref(&set);
-    // SAFETY: the pipeline layout was created from this set layout, and both are destroyed after the frames.
-    let layout = unsafe { PipelineLayout::new(&descriptors, compute.layout, sets, &[]) }?;
-
-    let (input, sums) = (buffer(&frames)?, buffer(&frames)?);
-    let mut table = buffer(&frames)?;
-    let mut table_of = 0;
-    let mut under_way = VecDeque::new();
-    let mut compared = 0;
+    let mut compactor = Compactor::new(CompactorCreateInfo {
+        max_bytes_per_frame: 256 << 10,
+        start_bytes: 128 << 10,
+        ..CompactorCreateInfo::new(frames.queue(0))
+    });
+    let image = |frames: &Frames, side| {
+        // SAFETY: the create-info is valid.
+        unsafe { frames.create_image(&image_info(side), &AllocationCreateInfo::new(MemoryUsage::Auto)) }
+    };
+    let picture = image(&frames, ROW * SHOWN)?;
+    picture.pin(true);
+    let mut random = Random::new(3);
+    let mut textures: Vec<Image> = Vec::new();
+    let (mut reads, mut pictures) = (VecDeque::<ReadBack>::new(), Vec::new());
     for frame in 0..FRAMES {
         frames.begin()?;
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue)?;
-        if frame % 7 == 0 {
-            // The old one is destroyed when the device is done with the frames that read it.
-            table = buffer(&frames)?;
-            table_of = frame;
-            list.upload(&table, 0, &bytes(&numbers(frame, 2)))?;
+        if compacts {
+            compactor.step(&frames)?;
         }
-        list.upload(&input, 0, &bytes(&numbers(frame, 1)))?;
-        // SAFETY: the pipeline was created with this layout, and is destroyed after the frames.
-        unsafe { list.bind_pipeline(POINT, compute.pipeline, &layout) }?;
-        list.bind_buffer(POINT, (0, 1, 0), &input, 0..BYTES, StorageAccess::Read)?;
-        list.bind_buffer(POINT, (0, 2, 0), &table, 0..BYTES, StorageAccess::Read)?;
-        list.bind_buffer(POINT, (0, 3, 0), &sums, 0..BYTES, StorageAccess::Write)?;
-        for factor in [frame, 3] {
-            list.bind_constants(POINT, (0, 0), &[factor, 0, 0, 0])?;
-            // SAFETY: all resources of the shader are bound with matching access.
-            unsafe { list.dispatch([1, 1, 1]) }?;
-            let pairs = numbers(frame, 1).into_iter().zip(numbers(table_of, 2));
-            let expected: Vec<u32> =
-                pairs.map(|(left, right)| left.wrapping_mul(factor).wrapping_add(right)).collect();
-            under_way.push_back((bytes(&expected), list.read_buffer(&sums, 0..BYTES)?));
+        let budget = BUDGETS[usize::try_from(frame / 100 % 2)?];
+        while textures.len() * TEXTURE > budget {
+            textures.swap_remove(random.index(textures.len()));
         }
-        frames.submit(queue, [list])?;
+        let mut list = frames.list(frames.queue(0))?;
+        // A level with few visible textures rarely loads new ones.
+        if budget == BUDGETS[0] || frame % 20 == 0 {
+            if (textures.len() + 1) * TEXTURE > budget {
+                textures.swap_remove(random.index(textures.len()));
+            }
+            let texture = image(&frames, SIDE)?;
+            list.upload_image(&texture, &[ImageData::new(0, 0, &random.bytes(TEXTURE))])?;
+            textures.push(texture);
+        }
+        if frame % 10 == 9 {
+            reads.push_back(draw(&mut list, &picture, &textures)?);
+        }
+        frames.submit(frames.queue(0), [list])?;
         frames.end();
-        while under_way.front().is_some_and(|(_, read)| read.is_ready()) {
-            under_way.pop_front().iter().try_for_each(check)?;
-            compared += NUMBERS;
+        if reads.front().is_some_and(ReadBack::is_ready) {
+            pictures.extend(reads.pop_front().map(|read| read.bytes()).transpose()?);
         }
     }
     frames.wait_idle()?;
-    under_way.iter().try_for_each(check)?;
-    compared += NUMBERS * under_way.len();
-    note(&format!("{FRAMES} frames, {compared} numbers computed by the device, all correct."));
-    let statistics = frames.statistics();
-    note(&format!(
-        "{} barriers in {} calls, {} command pools, {} bytes of upload pages.",
-        statistics.barriers, statistics.barrier_calls, statistics.pools, statistics.upload_bytes
-    ));
-    drop((under_way, frames, layout, compute));
-    // SAFETY: the frames were dropped, so nothing uses it.
-    unsafe { context.device().destroy_descriptor_set_layout(set.handle(), None) };
-    Ok(())
+    for read in reads.drain(..) {
+        pictures.push(read.bytes()?);
+    }
+    let types = allocator.memory_type_statistics();
+    let reserved = types.iter().map(|one| one.block_bytes).sum();
+    Ok(Streamed { pictures, reserved, compaction: compactor.statistics() })
 }
