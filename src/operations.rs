@@ -1,5 +1,5 @@
 //! The table of recorded calls. Each row generates everything that depends on its call: the first byte of the record,
-//! the allocator's `RecordedCall`, the event of a trace, both writers, the reader, and the words of a timeline.
+//! the allocator's `RecordedCall`, the event of a trace, the writer, the reader, and the words of a timeline.
 //!
 //! `operations!(then)` calls the macro `then` with the table. The first part has calls whose records are more than a
 //! list of fields: each module that writes or reads records has a function for each of them. In the second part a row

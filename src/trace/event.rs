@@ -27,12 +27,15 @@ pub struct DefragmentationNumber(pub u32);
 /// A complete recording.
 ///
 /// ```
-/// use sublet::trace::{Event, Record, Trace};
-/// // Written by hand, as in a test.
-/// let record = Record { event: Event::Frame { index: 7 }, ..Record::default() };
-/// let trace = Trace { records: vec![record], ..Trace::default() };
-/// assert_eq!(Trace::read(&trace.to_bytes())?, trace);
-/// # Ok::<(), sublet::trace::ReadTraceError>(())
+/// use sublet::trace::{Event, Trace, TraceBuffer};
+/// # let (gpu, allocator) = sublet::doc_example();
+/// let file = TraceBuffer::new();
+/// allocator.start_recording(file.clone())?;
+/// allocator.set_current_frame_index(7);
+/// allocator.stop_recording()?;
+/// let trace = Trace::read(&file.bytes())?;
+/// assert_eq!(trace.records[0].event, Event::Frame { index: 7 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {

@@ -170,7 +170,6 @@ mod sink;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
-mod write;
 
 pub use self::asked::{Allocate, AllocateFailed, Failure, GrantedMemory, Needs, Wanted};
 pub use self::environment::start_from_environment;

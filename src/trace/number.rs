@@ -28,11 +28,6 @@ impl Failure {
         Self::AllocationTooLarge,
     ];
 
-    pub(super) fn number(self) -> u8 {
-        let mut numbered = (0_u8..).zip(Self::ALL);
-        numbered.find(|&(_, failure)| failure == self).map_or(0, |(number, _)| number)
-    }
-
     pub(super) fn of_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Other)
     }

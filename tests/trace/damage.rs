@@ -1,9 +1,9 @@
 //! Truncated, changed or invented traces: each results in a precise error or in a correct trace.
 
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use sublet::trace::{Damage, Event, Record, Trace, TraceBuffer};
+use sublet::trace::{Damage, Event, Trace, TraceBuffer};
 use sublet::{AllocationCreateInfo, MemoryUsage, PoolCreateInfo, ScopeCreateInfo};
 
 use crate::fixture::*;
@@ -45,14 +45,15 @@ fn small() -> Vec<u8> {
     buffer.bytes()
 }
 
-/// Returns a trace of several chunks.
-fn long() -> Trace {
-    let record = |index: u32| Record {
-        time: Duration::from_micros(index.into()),
-        thread: index % 3,
-        event: Event::Frame { index },
-    };
-    Trace { records: (0..40_000).map(record).collect(), ..Trace::default() }
+/// Returns a trace of this number of frames. 40,000 fill several chunks.
+fn frames(count: u32) -> Vec<u8> {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let buffer = TraceBuffer::new();
+    allocator.start_recording(buffer.clone()).unwrap();
+    (0..count).for_each(|index| allocator.set_current_frame_index(index));
+    allocator.stop_recording().unwrap();
+    buffer.bytes()
 }
 
 #[test]
@@ -79,8 +80,8 @@ fn a_trace_that_is_cut_anywhere_is_an_error_and_what_is_before_can_be_read() {
 
 #[test]
 fn every_whole_chunk_before_a_cut_is_read() {
-    let trace = long();
-    let bytes = trace.to_bytes();
+    let bytes = frames(40_000);
+    let trace = Trace::read(&bytes).unwrap();
     let mut counts = Vec::new();
     for length in (0..bytes.len()).step_by(997) {
         let Ok(prefix) = Trace::read_prefix(&bytes[..length]) else { continue };
@@ -110,8 +111,8 @@ fn a_trace_with_one_byte_changed_is_an_error() {
 
 #[test]
 fn an_error_says_where_and_what() {
-    let trace = long();
-    let bytes = trace.to_bytes();
+    let bytes = frames(40_000);
+    let trace = Trace::read(&bytes).unwrap();
     let starts: Vec<_> = (0..bytes.len() - 4)
         .filter(|&at| [&b"HEAD"[..], b"CALL", b"LAST"].contains(&&bytes[at..at + 4]))
         .collect();
@@ -174,7 +175,8 @@ fn crc(pieces: &[&[u8]]) -> u32 {
 
 /// Returns a file with one chunk of calls.
 fn file(records: u32, payload: &[u8]) -> Vec<u8> {
-    let empty = Trace::default().to_bytes();
+    static EMPTY: LazyLock<Vec<u8>> = LazyLock::new(|| frames(0));
+    let empty = &*EMPTY;
     let head = empty.windows(4).position(|bytes| bytes == b"LAST").unwrap();
     let last = [u8::try_from(records).unwrap(), 3];
     [&empty[..head], &chunk(b"CALL", 1, records, payload), &chunk(b"LAST", 2, 0, &last)].concat()
@@ -209,7 +211,7 @@ fn records_that_make_no_sense_are_errors() {
 
 #[test]
 fn a_chunk_that_is_longer_than_the_file_takes_no_memory() {
-    let mut bytes = Trace::default().to_bytes();
+    let mut bytes = frames(0);
     bytes[8 + 8..8 + 12].copy_from_slice(&u32::MAX.to_le_bytes());
     let error = Trace::read(&bytes).unwrap_err();
     assert!(matches!(error.damage, Damage::Truncated { needed, .. } if needed == 36 + u64::from(u32::MAX)));

@@ -1,6 +1,8 @@
 //! Each call and its record.
 
 use ash::vk;
+use sublet::sim::Gpu;
+use sublet::sim::profiles::ALL;
 use sublet::trace::{AllocationNumber, Event, Failure, GrantedMemory, Needs, PoolNumber, ScopeNumber, Trace};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MaintainInfo,
@@ -237,6 +239,31 @@ fn mapping_flushing_and_copying_are_told_once_each() {
             Event::Free { allocation },
         ]
     );
+}
+
+#[test]
+fn priorities_are_told_where_they_can_change() {
+    let pageable = ALL.iter().find(|profile| profile.features.pageable_device_local_memory).unwrap();
+    let gpu = Gpu::new(pageable);
+    let allocator = allocator_with(&gpu, |info| {
+        info.flags |= AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY;
+    });
+    let trace = recorded(&allocator, || {
+        let info = AllocationCreateInfo {
+            flags: Flags::DEDICATED_MEMORY,
+            ..AllocationCreateInfo::new(MemoryUsage::GpuOnly)
+        };
+        let allocation = allocator.allocate_memory(&requirements(64), &info).unwrap();
+        allocator.set_allocation_priority(&allocation, 0.125).unwrap();
+        let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+        allocator.set_pool_priority(&pool, 1.0).unwrap();
+        free(&allocator, allocation);
+        // SAFETY: the pool is empty.
+        unsafe { allocator.destroy_pool(pool) }.unwrap();
+    });
+    let events = events(&trace);
+    assert_eq!(events[1], Event::SetPriority { allocation: FIRST, priority: 0.125 });
+    assert_eq!(events[3], Event::SetPoolPriority { pool: PoolNumber(0), priority: 1.0 });
 }
 
 #[test]

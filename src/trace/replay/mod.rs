@@ -89,10 +89,15 @@ pub struct ReplayedPool {
 /// - **Allocations that existed before** the recording are allocated first, one after the other, at new places.
 ///
 /// ```
-/// # use sublet::*; use sublet::trace::*;
-/// # let mesh = Existing { size: 4096, alignment: 256, ..Existing::new(AllocationNumber(0)) };
-/// # let event = Event::Existing(Box::new(mesh));
-/// # let bytes = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() }.to_bytes();
+/// # use ash::vk; use sublet::*; use sublet::trace::*;
+/// # let (_gpu, recorded) = sublet::doc_example();
+/// # let file = TraceBuffer::new();
+/// # recorded.start_recording(file.clone())?;
+/// # let mesh = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// # let mesh = recorded.allocate_memory(&mesh, &AllocationCreateInfo::default())?;
+/// # recorded.stop_recording()?;
+/// # unsafe { recorded.free_memory(mesh) }?;
+/// # let bytes = file.bytes();
 /// // `bytes` is the content of a recorded file.
 /// let trace = Trace::read(&bytes)?;
 /// let gpu = trace.header.simulated().build();

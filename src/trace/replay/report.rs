@@ -118,11 +118,6 @@ pub struct CallReport {
 }
 
 /// The memory usage at one moment.
-///
-/// ```
-/// let none = sublet::trace::Footprint::default();
-/// assert_eq!(none.waste_bytes(), 0);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Footprint {
@@ -134,14 +129,6 @@ pub struct Footprint {
     pub memory_count: u64,
     /// The number of allocations.
     pub allocation_count: u64,
-}
-
-impl Footprint {
-    /// Returns the bytes from the driver that no allocation uses.
-    #[must_use]
-    pub const fn waste_bytes(&self) -> u64 {
-        self.reserved_bytes.saturating_sub(self.used_bytes)
-    }
 }
 
 /// The memory usage of one heap, or of all, over a replay.
@@ -170,11 +157,6 @@ impl Extremes {
 }
 
 /// The fragmentation of free memory.
-///
-/// ```
-/// let none = sublet::trace::FreeRanges::default();
-/// assert_eq!(none.largest_per_mille(), 1000, "nothing is cut up");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct FreeRanges {
@@ -184,15 +166,6 @@ pub struct FreeRanges {
     pub bytes: u64,
     /// The size of the largest one in bytes.
     pub largest_bytes: u64,
-}
-
-impl FreeRanges {
-    /// Returns the share of the largest range in all free memory, in thousandths. 1000 if there is at most one range.
-    #[must_use]
-    pub fn largest_per_mille(&self) -> u32 {
-        let share = (u128::from(self.largest_bytes) * 1000).checked_div(u128::from(self.bytes));
-        share.map_or(1000, |share| u32::try_from(share).unwrap_or(1000))
-    }
 }
 
 /// The results of a [`Replay`](super::Replay). If the recording has one thread, everything but the times is the same in

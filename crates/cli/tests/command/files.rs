@@ -2,10 +2,7 @@
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::{
-    Allocate, AllocationNumber, Event, GrantedMemory, Header, Needs, Record, Trace, TraceBuffer, TraceHeap,
-    TraceMemoryType, Wanted,
-};
+use sublet::trace::{Header, TraceBuffer, TraceHeap, TraceMemoryType};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking,
 };
@@ -81,28 +78,47 @@ pub(crate) fn trace(size: u64) -> Vec<u8> {
     })
 }
 
-/// Returns a recording that claims a device with 70 TiB, and maps 512 MiB four times and 1 MiB once.
+/// Returns a recording without calls.
+pub(crate) fn empty_trace() -> Vec<u8> {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
+        let buffer = TraceBuffer::new();
+        allocator.start_recording(buffer.clone()).unwrap();
+        allocator.stop_recording().unwrap();
+        buffer.bytes()
+    })
+}
+
+/// Returns a recording on a device with 70 TiB, which maps 512 MiB four times and 1 MiB once.
 pub(crate) fn greedy_trace() -> Vec<u8> {
-    let number = AllocationNumber;
-    let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
     let mut header = Header::default();
     header.max_memory_allocation_count = 4096;
     header.heaps = vec![TraceHeap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
-    header.memory_types = vec![TraceMemoryType { heap: 0, flags: visible }];
-    let mut records = Vec::new();
-    for (at, size) in (0..).zip([512 << 20, 512 << 20, 512 << 20, 512 << 20, 1 << 20]) {
-        let flags = AllocationCreateFlags::DEDICATED_MEMORY;
-        let allocate = Allocate {
-            allocation: number(at),
-            resource: Needs { size, ..Needs::default() },
-            wanted: Wanted { flags, required_flags: visible, ..Wanted::default() },
-            granted: GrantedMemory::default(),
+    header.memory_types = vec![TraceMemoryType { heap: 0, flags: vk::MemoryPropertyFlags::HOST_VISIBLE }];
+    let gpu = header.simulated().build();
+    with_allocator(&header.create_info(&gpu), |allocator| {
+        let buffer = TraceBuffer::new();
+        allocator.start_recording(buffer.clone()).unwrap();
+        let info = AllocationCreateInfo {
+            flags: AllocationCreateFlags::DEDICATED_MEMORY,
+            required_flags: vk::MemoryPropertyFlags::HOST_VISIBLE,
+            ..Default::default()
         };
-        for event in [Event::Allocate(Box::new(allocate)), Event::Map { allocation: number(at) }] {
-            records.push(Record { event, ..Record::default() });
+        let sizes = [512 << 20, 512 << 20, 512 << 20, 512 << 20, 1 << 20];
+        let held = sizes.map(|size| {
+            let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
+            let mut allocation = allocator.allocate_memory(&requirements, &info).unwrap();
+            let _pointer = allocator.map(&mut allocation).unwrap().into_raw();
+            allocation
+        });
+        allocator.stop_recording().unwrap();
+        for allocation in held {
+            // SAFETY: it pairs with `into_raw`, whose pointer is not used.
+            unsafe { allocator.unmap_memory(&allocation) }.unwrap();
+            free(allocator, allocation);
         }
-    }
-    Trace { header, records, ..Trace::default() }.to_bytes()
+        buffer.bytes()
+    })
 }
 
 /// Returns a folder with all files that the help's examples use.

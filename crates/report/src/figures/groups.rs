@@ -8,8 +8,6 @@ use serde::Serialize;
 
 use crate::comparison::Comparison;
 use crate::snapshot::{Entry, Located, Snapshot};
-use crate::words::file_and_line;
-use sublet::Leak;
 
 /// Allocations with the same name, caller or kind. Lists of groups begin with the one that has the most bytes.
 ///
@@ -55,29 +53,6 @@ impl Group {
     #[must_use]
     pub fn by_kind<'a>(allocations: impl IntoIterator<Item = Located<'a>>) -> Vec<Self> {
         group(allocations.into_iter().map(|found| (Some(found.entry.kind.text()), found.size)))
-    }
-
-    /// Groups leaks by name. [`Allocator::destroy`](sublet::Allocator::destroy) and
-    /// [`Allocator::destroy_pool`](sublet::Allocator::destroy_pool) report them.
-    ///
-    /// ```
-    /// use sublet_report::Group;
-    ///
-    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
-    /// let _lost = allocate(&allocator, "forgotten", 1024);
-    /// let groups = Group::leaks_by_name(&allocator.destroy());
-    /// assert_eq!((groups[0].label.as_deref(), groups[0].bytes), (Some("forgotten"), 1024));
-    /// ```
-    #[must_use]
-    pub fn leaks_by_name(leaks: &[Leak]) -> Vec<Self> {
-        group(leaks.iter().map(|leak| (leak.name.as_deref(), leak.size)))
-    }
-
-    /// Groups leaks by caller (`file:line`), which [`Tracking::CALLER`](sublet::Tracking::CALLER) records.
-    #[must_use]
-    pub fn leaks_by_caller(leaks: &[Leak]) -> Vec<Self> {
-        let callers: Vec<Option<String>> = leaks.iter().map(|leak| leak.caller.map(file_and_line)).collect();
-        group(leaks.iter().zip(&callers).map(|(leak, caller)| (caller.as_deref(), leak.size)))
     }
 }
 

@@ -244,23 +244,6 @@ fn groups_add_up() {
 }
 
 #[test]
-fn leaks_are_grouped_by_name_and_by_caller() {
-    let mut program = Program::on("lavapipe");
-    let requirements = vk::MemoryRequirements { size: 1024, alignment: 8, memory_type_bits: !0 };
-    for name in ["a", "b", "a"] {
-        let info = AllocationCreateInfo { name: Some(name), ..AllocationCreateInfo::default() };
-        program.held.push(program.allocator.allocate_memory(&requirements, &info).unwrap());
-    }
-    let leaks = program.allocator.destroy();
-    let groups = Group::leaks_by_name(&leaks);
-    let found: Vec<_> = groups.iter().map(|it| (it.label.as_deref(), it.count, it.bytes)).collect();
-    assert_eq!(found, [(Some("a"), 2, 2048), (Some("b"), 1, 1024)]);
-    let groups = Group::leaks_by_caller(&leaks);
-    assert_eq!((groups.len(), groups[0].count), (1, 3), "one line allocated all of them");
-    assert!(groups[0].label.as_deref().unwrap().contains("figures.rs:"));
-}
-
-#[test]
 fn what_came_and_stayed_is_suspected() {
     let program = Program::on("lavapipe");
     let requirements = vk::MemoryRequirements { size: 1000, alignment: 8, memory_type_bits: !0 };
