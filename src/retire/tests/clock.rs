@@ -1,56 +1,7 @@
-//! Tickets, values, timelines.
+//! Tickets, values, timelines, as far as [`super::model`] does not prove them.
 
 use super::*;
 use crate::retire::{ClockSubmitError, DiscardError, TooManyTimelines};
-
-#[test]
-fn a_value_is_done_when_the_counter_has_reached_it() {
-    let (clock, timeline) = clock_with_timeline();
-    let ticket = clock.open(timeline);
-    clock.completed(timeline, 4);
-    assert!(!clock.is_done(ticket), "not submitted");
-    clock.submit(ticket, 5).unwrap();
-    assert!(!clock.is_done(ticket));
-    clock.completed(timeline, 5);
-    assert!(clock.is_done(ticket));
-    // A submission may be reported after the counter has reached its value.
-    let late = clock.open(timeline);
-    clock.submit(late, 5).unwrap();
-    assert!(clock.is_done(late));
-    clock.validate();
-}
-
-#[test]
-fn submissions_out_of_order_are_judged_by_their_values() {
-    let (clock, timeline) = clock_with_timeline();
-    let tickets = [(); 3].map(|()| clock.open(timeline));
-    for (ticket, value) in tickets.into_iter().zip([30, 10, 20]) {
-        clock.submit(ticket, value).unwrap();
-    }
-    let done = || tickets.map(|ticket| clock.is_done(ticket));
-    clock.completed(timeline, 9);
-    assert_eq!(done(), [false, false, false]);
-    assert_eq!(clock.oldest_pending(timeline), Some((tickets[1], 10)));
-    clock.completed(timeline, 10);
-    assert_eq!(done(), [false, true, false]);
-    clock.completed(timeline, 29);
-    assert_eq!(done(), [false, true, true]);
-    clock.completed(timeline, 30);
-    assert_eq!(done(), [true, true, true]);
-    assert_eq!(clock.oldest_pending(timeline), None);
-    clock.validate();
-}
-
-#[test]
-fn one_timeline_never_holds_another_up() {
-    let clock = Clock::new();
-    let (slow, fast) = (clock.add_timeline().unwrap(), clock.add_timeline().unwrap());
-    let (stuck, free) = (clock.open(slow), clock.open(fast));
-    clock.submit(stuck, 1).unwrap();
-    clock.submit(free, 1).unwrap();
-    clock.completed(fast, 1);
-    assert!(clock.is_done(free) && !clock.is_done(stuck));
-}
 
 #[test]
 fn a_ticket_that_is_never_submitted_holds_up_only_itself_and_costs_a_few_bytes() {
@@ -240,14 +191,6 @@ fn there_are_64_timelines_and_no_more() {
         .unwrap();
     assert_eq!(asked, Clock::MAX_TIMELINES);
     assert!(tickets.into_iter().all(|ticket| clock.is_done(ticket)));
-}
-
-#[test]
-fn tickets_ascend_in_the_order_of_opening_on_all_timelines() {
-    let clock = Clock::new();
-    let timelines = [clock.add_timeline().unwrap(), clock.add_timeline().unwrap()];
-    let tickets: Vec<_> = (0..10).map(|at| clock.open(timelines[(at * 7) % 2])).collect();
-    assert!(tickets.is_sorted_by(|a, b| a < b));
 }
 
 #[test]

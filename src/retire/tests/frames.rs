@@ -27,26 +27,6 @@ fn a_slot_that_is_never_used_again_blocks_nothing() {
 }
 
 #[test]
-fn a_fence_covers_all_that_was_submitted_before_it_and_nothing_after() {
-    let (clock, timeline) = clock_with_timeline();
-    let before = clock.open(timeline);
-    clock.end_frame(before).unwrap();
-    let frame = clock.begin_frame(timeline, 0);
-    let open = clock.open(timeline);
-    clock.end_frame(frame).unwrap();
-    let after = clock.begin_frame(timeline, 1);
-    clock.end_frame(after).unwrap();
-    let _ = clock.begin_frame(timeline, 0);
-    assert!(clock.is_done(before) && clock.is_done(frame));
-    assert!(!clock.is_done(after) && !clock.is_done(open));
-    // A recording that was opened before the frame but submitted after it is not covered.
-    clock.end_frame(open).unwrap();
-    assert!(!clock.is_done(open));
-    let _ = clock.begin_frame(timeline, 1);
-    assert!(clock.is_done(after) && !clock.is_done(open));
-}
-
-#[test]
 fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
     let (clock, timeline) = clock_with_timeline();
     let first = clock.begin_frame(timeline, 0);
@@ -65,22 +45,6 @@ fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
     clock.end_frame(third).unwrap();
     let _ = clock.begin_frame(timeline, 0);
     assert!(clock.is_done(first) && clock.is_done(third));
-    clock.validate();
-}
-
-#[test]
-fn a_frame_that_is_ended_after_its_slot_began_again_is_not_what_the_slots_fence_is_about() {
-    let (clock, timeline) = clock_with_timeline();
-    let late = clock.begin_frame(timeline, 0);
-    let last = clock.begin_frame(timeline, 0);
-    clock.end_frame(last).unwrap(); // submitted with the slot's fence
-    clock.end_frame(late).unwrap(); // submitted without
-    let _ = clock.begin_frame(timeline, 0);
-    assert!(clock.is_done(last) && !clock.is_done(late));
-    // The fence of a later frame covers it.
-    clock.end_frame(clock.begin_frame(timeline, 1)).unwrap();
-    let _ = clock.begin_frame(timeline, 1);
-    assert!(clock.is_done(late));
     clock.validate();
 }
 
@@ -104,29 +68,6 @@ fn a_fence_that_was_not_waited_for_is_seen_where_the_counter_is_read_as_well() {
     let said = events(tracing::Level::WARN, || clock.completed(timeline, value - 1));
     assert!(said.contains("was it waited for"), "{said}");
     assert_eq!(events(tracing::Level::WARN, || clock.completed(timeline, value)), "");
-}
-
-#[test]
-fn a_frame_may_be_submitted_with_a_value_of_the_callers() {
-    let (clock, timeline) = clock_with_timeline();
-    let first = clock.begin_frame(timeline, 0);
-    clock.submit(first, 40).unwrap();
-    let second = clock.begin_frame(timeline, 1);
-    assert_eq!(clock.end_frame(second).unwrap(), 41);
-    let _ = clock.begin_frame(timeline, 0);
-    assert!(clock.is_done(first) && !clock.is_done(second));
-    clock.completed(timeline, 41);
-    assert!(clock.is_done(second));
-    clock.validate();
-}
-
-#[test]
-fn a_frames_value_is_above_everything_completed() {
-    let (clock, timeline) = clock_with_timeline();
-    clock.completed(timeline, 100);
-    let frame = clock.begin_frame(timeline, 0);
-    assert_eq!(clock.end_frame(frame).unwrap(), 101);
-    assert!(!clock.is_done(frame));
 }
 
 #[test]

@@ -29,25 +29,6 @@ fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
 }
 
 #[test]
-fn no_item_waits_for_an_unrelated_one() {
-    let clock = Clock::new();
-    let timelines = [(); 3].map(|()| clock.add_timeline().unwrap());
-    let mut queue = Retire::new();
-    let tickets = timelines.map(|timeline| clock.open(timeline));
-    for round in 0..10 {
-        for (at, &ticket) in tickets.iter().enumerate() {
-            queue.push(ticket, (at, round));
-        }
-    }
-    clock.discard(tickets[1]).unwrap();
-    let mut out = Vec::new();
-    assert_eq!(queue.collect(&clock, |item| out.push(item)).unwrap(), 10);
-    assert!(out.iter().all(|&(at, _)| at == 1) && out.is_sorted());
-    assert_eq!((queue.len(), queue.oldest()), (20, Some(tickets[0])));
-    queue.validate();
-}
-
-#[test]
 fn a_visitor_that_panics_loses_nothing_that_was_not_handed_out() {
     let (clock, timeline) = clock_with_timeline();
     let mut queue = Retire::new();

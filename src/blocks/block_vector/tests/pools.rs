@@ -2,38 +2,6 @@
 
 use super::*;
 
-/// Leaks are reported with their name and their offset in the block, in the core and in shards.
-#[test]
-fn leaks_in_shards_are_told() {
-    let fixture = Fixture::new(VectorConfig { granularity: aligned(1024), ..config() });
-    let mut expected = Vec::new();
-    let mut leave = |it: Held, name: Option<&str>| {
-        fixture.vector.set_name(it.live(), name).unwrap();
-        expected.push((it.grant.offset, it.bytes(&fixture.config), name.map(str::to_owned), it.request.tag));
-    };
-    leave(fixture.get(1000, 8), None);
-    for thread in 1..5 {
-        fixture.attach(thread);
-        leave(fixture.get(3000, 16), None);
-        let wanted = VectorRequest { whole_pages: true, tag: Tag(9), ..request(5000, 1) };
-        leave(fixture.allocate(&wanted).unwrap(), Some(&format!("of thread {thread}")));
-        let freed = fixture.get(10, 1);
-        fixture.vector.set_name(freed.live(), Some("freed")).unwrap();
-        fixture.free(freed);
-    }
-    let mut reported = Vec::new();
-    fixture.vector.deactivate(&fixture.context, &mut |visited| match visited {
-        Visited::Chunk { chunk, annotation, .. } => {
-            reported.push((chunk.offset, chunk.size, name_in(annotation), chunk.used.unwrap().1));
-        }
-        _ => panic!("{visited:?}"),
-    });
-    expected.sort_unstable_by_key(|leak| leak.0);
-    assert_eq!(reported, expected);
-    assert!(fixture.gpu.live().is_empty());
-    fixture.gpu.assert_silent();
-}
-
 /// Handles of an earlier use are rejected, although the next use has the same shards and places.
 #[test]
 fn handles_of_an_earlier_use_are_refused() {

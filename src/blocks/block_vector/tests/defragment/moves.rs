@@ -28,28 +28,6 @@ fn a_move_that_rolls_back_leaves_no_trace() {
     fixture.finish();
 }
 
-#[test]
-fn names_move_along() {
-    let (fixture, mut held) = two_blocks();
-    for (at, held) in held.iter().enumerate() {
-        fixture.vector.set_name(held.live(), Some(&at.to_string())).unwrap();
-    }
-    let mut compaction = fixture.begin(Effort::Full);
-    let planned = fixture.plan(&mut compaction);
-    for planned in &planned {
-        let at = held.iter().position(|held| is(held, planned.source)).unwrap();
-        assert_eq!(planned.annotation.name.as_deref(), Some(at.to_string().as_str()));
-        let _ = fixture.complete(planned, &mut held);
-    }
-    for (at, held) in held.iter().enumerate() {
-        assert_eq!(fixture.vector.name(held.live()).unwrap().as_deref(), Some(at.to_string().as_str()));
-    }
-    fixture.check();
-    fixture.vector.end_compaction(&compaction);
-    fixture.free_all(held);
-    fixture.finish();
-}
-
 /// The owner may free the source: its move can then only be rolled back, which frees nothing else.
 #[test]
 fn a_source_that_was_freed_is_no_danger() {
