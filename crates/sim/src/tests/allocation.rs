@@ -3,20 +3,35 @@
 use super::*;
 
 #[test]
-fn allocation_of_nothing() {
+fn requests_that_break_one_rule() {
+    let refused = |gpu: &Gpu, info: &vk::MemoryAllocateInfo<'_>, rule| {
+        refuses(gpu, rule, unsafe { gpu.device().allocate_memory(info, None) });
+    };
     let gpu = simple();
-    let info = vk::MemoryAllocateInfo::default();
-    assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-allocationSize-07897"]);
-}
-
-#[test]
-fn allocation_of_an_unknown_type() {
-    let gpu = simple();
-    let count = crate::facts::arithmetic::narrow(gpu.profile().types.len());
-    let info = vk::MemoryAllocateInfo::default().allocation_size(64).memory_type_index(count);
-    assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-    assert_eq!(reports(&gpu), ["VUID-vkAllocateMemory-pAllocateInfo-01714"]);
+    let fine = vk::MemoryAllocateInfo::default().allocation_size(64);
+    let types = crate::facts::arithmetic::narrow(gpu.profile().types.len());
+    refused(&gpu, &fine.allocation_size(0), "VUID-VkMemoryAllocateInfo-allocationSize-07897");
+    refused(&gpu, &fine.memory_type_index(types), "VUID-vkAllocateMemory-pAllocateInfo-01714");
+    for priority in [-0.5, 1.5, f32::NAN] {
+        let mut asked = vk::MemoryPriorityAllocateInfoEXT::default().priority(priority);
+        let rule = "VUID-VkMemoryPriorityAllocateInfoEXT-priority-02602";
+        refused(&gpu, &fine.push_next(&mut asked), rule);
+    }
+    for priority in [0.0, 1.0] {
+        let mut asked = vk::MemoryPriorityAllocateInfoEXT::default().priority(priority);
+        let memory = unsafe { gpu.device().allocate_memory(&fine.push_next(&mut asked), None) }.unwrap();
+        unsafe { gpu.device().free_memory(memory, None) };
+    }
+    gpu.assert_silent();
+    let gpu = Gpu::builder(profile("lavapipe")).without_extension("VK_KHR_buffer_device_address").build();
+    let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    refused(&gpu, &fine.push_next(&mut flags), "VUID-VkMemoryAllocateInfo-flags-03331");
+    let without = ALL.iter().copied().find(|profile| !profile.features.external_memory);
+    let Some(profile) = without else { return };
+    let gpu = Gpu::new(profile);
+    let mut export =
+        vk::ExportMemoryAllocateInfo::default().handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
+    refused(&gpu, &fine.push_next(&mut export), "VUID-VkExportMemoryAllocateInfo-handleTypes-00656");
 }
 
 #[test]
@@ -63,47 +78,9 @@ fn device_coherent_memory_without_the_feature() {
     assert_eq!(with.finish(), []);
     let gpu = Gpu::builder(profile).without_extension("VK_AMD_device_coherent_memory").build();
     let info = vk::MemoryAllocateInfo::default().allocation_size(64).memory_type_index(kind);
-    assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-    assert_eq!(reports(&gpu), ["VUID-vkAllocateMemory-deviceCoherentMemory-02790"]);
-}
-
-#[test]
-fn device_address_flag_without_the_feature() {
-    let gpu = Gpu::builder(profile("lavapipe")).without_extension("VK_KHR_buffer_device_address").build();
-    let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
-    let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut flags);
-    assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-flags-03331"]);
-}
-
-#[test]
-fn priorities_outside_of_the_scale() {
-    let gpu = simple();
-    for priority in [-0.5, 1.5, f32::NAN] {
-        let mut asked = vk::MemoryPriorityAllocateInfoEXT::default().priority(priority);
-        let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut asked);
-        assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-        assert_eq!(reports(&gpu), ["VUID-VkMemoryPriorityAllocateInfoEXT-priority-02602"]);
-    }
-    for priority in [0.0, 1.0] {
-        let mut asked = vk::MemoryPriorityAllocateInfoEXT::default().priority(priority);
-        let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut asked);
-        let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-        unsafe { gpu.device().free_memory(memory, None) };
-    }
-    gpu.assert_silent();
-}
-
-#[test]
-fn export_from_a_device_that_has_none() {
-    let without = ALL.iter().copied().find(|profile| !profile.features.external_memory);
-    let Some(profile) = without else { return };
-    let gpu = Gpu::new(profile);
-    let mut export =
-        vk::ExportMemoryAllocateInfo::default().handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
-    let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut export);
-    assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
-    assert_eq!(reports(&gpu), ["VUID-VkExportMemoryAllocateInfo-handleTypes-00656"]);
+    refuses(&gpu, "VUID-vkAllocateMemory-deviceCoherentMemory-02790", unsafe {
+        gpu.device().allocate_memory(&info, None)
+    });
 }
 
 #[test]
