@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::case::CaseFigures;
 use crate::peers::PeerKind;
 use crate::statistics::Percentiles;
-use crate::workloads::descriptors::{Giver, SetFigures};
+use crate::workloads::descriptors::Giver;
 use crate::workloads::threads::FreedBy;
 
 /// The result of one run of threads.
@@ -25,7 +25,7 @@ pub(crate) struct Results {
     figures: BTreeMap<(String, PeerKind), CaseFigures>,
     threads: BTreeMap<(PeerKind, usize, FreedBy), ThreadFigures>,
     growth: BTreeMap<PeerKind, Percentiles>,
-    sets: BTreeMap<(&'static str, Giver), SetFigures>,
+    sets: BTreeMap<(&'static str, Giver), f64>,
     /// True if other processes used the machine during the measurement of threads. The scaling is then meaningless.
     pub(crate) busy: bool,
 }
@@ -72,14 +72,14 @@ impl Results {
         self.growth.get(&kind)
     }
 
-    pub(crate) fn add_sets(&mut self, row: &'static str, giver: Giver, figures: SetFigures) {
-        self.sets.insert((row, giver), figures);
+    pub(crate) fn add_sets(&mut self, row: &'static str, giver: Giver, nanoseconds: f64) {
+        self.sets.insert((row, giver), nanoseconds);
     }
 
     /// For the driver that was measured last.
     #[cfg(test)]
-    pub(crate) fn sets(&self, row: &'static str, giver: Giver) -> Option<&SetFigures> {
-        self.sets.get(&(row, giver))
+    pub(crate) fn sets(&self, row: &'static str, giver: Giver) -> Option<f64> {
+        self.sets.get(&(row, giver)).copied()
     }
 
     /// Returns the workloads in which Sublet reserved more than VMA, or called the driver more often.

@@ -444,7 +444,7 @@ impl Session {
     fn descriptors(&mut self) -> Result<(), String> {
         for driver in set_tables::drivers(&self.driver) {
             let progress = self.progress.clone();
-            let tables = set_tables::tables(
+            let (title, note, table) = set_tables::table(
                 &driver,
                 &self.options,
                 &self.scale,
@@ -454,9 +454,7 @@ impl Session {
                     self.results.add_sets(row, giver, found);
                 },
             )?;
-            for (title, note, table) in tables {
-                self.print(&title, &[note], table)?;
-            }
+            self.print(&title, &[note], table)?;
         }
         Ok(())
     }

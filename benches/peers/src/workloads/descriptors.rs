@@ -71,23 +71,14 @@ pub(crate) const ROWS: [DescriptorRow; 3] = [
     },
 ];
 
-/// The measurements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SetFigures {
-    /// Nanoseconds per set that was allocated and freed.
-    pub(crate) nanoseconds: f64,
-    /// Number of pools at the end.
-    pub(crate) pools: usize,
-}
-
-/// Runs one row with one allocator. `None` if it does not take part.
+/// Returns the nanoseconds of one allocator for each set of a row. `None` if it does not take part.
 pub(crate) fn sets(
     row: &DescriptorRow,
     giver: Giver,
     driver: &Driver,
     scale: &Scale,
     rounds: u64,
-) -> Result<Option<SetFigures>, String> {
+) -> Result<Option<f64>, String> {
     let gpu = TestGpu::new(driver, Some(1))?;
     let said = |error: String| format!("{}, {}: {error}", row.id, giver.title());
     let found = with_layouts(row, giver, &gpu, scale, rounds).map_err(said)?;
@@ -101,7 +92,7 @@ fn with_layouts(
     gpu: &TestGpu,
     scale: &Scale,
     rounds: u64,
-) -> Result<Option<SetFigures>, String> {
+) -> Result<Option<f64>, String> {
     let layouts = PeerLayouts::new(gpu)?;
     let no_pool = || "no pool was made".to_owned();
     let run = DescriptorRun { scale, rounds };
@@ -135,7 +126,7 @@ struct DescriptorRun<'a> {
 }
 
 impl DescriptorRun<'_> {
-    fn churn<P: SetPeer>(&self, live: usize, mut peer: P) -> Result<SetFigures, String> {
+    fn churn<P: SetPeer>(&self, live: usize, mut peer: P) -> Result<f64, String> {
         let mut held: Vec<Option<P::Set>> = (0..live).map(|at| peer.allocate(at % LAYOUTS)).collect();
         let mut times = Vec::new();
         // The first round is the warm-up.
@@ -154,13 +145,12 @@ impl DescriptorRun<'_> {
             times.push(TickClock::get().between(before, clock::now()) / list.len() as f64);
         }
         let refused = held.iter().filter(|set| set.is_none()).count();
-        let pools = peer.pools();
         held.into_iter().flatten().for_each(|set| peer.free(set));
         peer.finish()?;
-        Self::figures(&times[1..], pools, refused)
+        Self::figures(&times[1..], refused)
     }
 
-    fn frames<P: FramePeer>(&self, mut peer: P) -> Result<SetFigures, String> {
+    fn frames<P: FramePeer>(&self, mut peer: P) -> Result<f64, String> {
         let frames = (self.scale.pairs / OF_A_FRAME).max(4);
         let (mut times, mut refused) = (Vec::new(), 0);
         for round in 0..=self.rounds {
@@ -173,16 +163,14 @@ impl DescriptorRun<'_> {
             }
             times.push(TickClock::get().between(before, clock::now()) / (frames * OF_A_FRAME) as f64);
         }
-        let pools = peer.pools();
         peer.finish()?;
-        Self::figures(&times[1..], pools, refused)
+        Self::figures(&times[1..], refused)
     }
 
-    fn figures(times: &[f64], pools: usize, refused: usize) -> Result<SetFigures, String> {
+    fn figures(times: &[f64], refused: usize) -> Result<f64, String> {
         if refused != 0 {
             return Err(format!("{refused} sets were refused"));
         }
-        let nanoseconds = median(times).ok_or("nothing was measured")?;
-        Ok(SetFigures { nanoseconds, pools })
+        median(times).ok_or_else(|| "nothing was measured".to_owned())
     }
 }

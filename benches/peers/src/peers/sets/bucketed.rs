@@ -87,10 +87,6 @@ impl SetPeer for Bucketed<'_> {
         }
     }
 
-    fn pools(&self) -> usize {
-        self.buckets.values().map(|bucket| bucket.pools.iter().flatten().count()).sum()
-    }
-
     fn finish(self) -> Result<(), String> {
         let mut live = 0;
         for pool in self.buckets.into_values().flat_map(|bucket| bucket.pools).flatten() {

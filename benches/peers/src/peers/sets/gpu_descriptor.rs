@@ -15,23 +15,12 @@ struct GpuDescriptorDevice<'a>(&'a ash::Device);
 pub(crate) struct GpuDescriptor<'a> {
     layouts: &'a PeerLayouts<'a>,
     allocator: DescriptorAllocator<vk::DescriptorPool, vk::DescriptorSet>,
-    /// Number of live pools, which gpu-descriptor does not report.
-    live: i64,
 }
 
 impl<'a> GpuDescriptor<'a> {
     pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Self {
-        Self { layouts, allocator: DescriptorAllocator::new(0), live: 0 }
+        Self { layouts, allocator: DescriptorAllocator::new(0) }
     }
-}
-
-thread_local! {
-    /// Number of pools of this thread that were created and not destroyed.
-    static POOLS: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
-}
-
-fn count_pool(change: i64) {
-    POOLS.with(|pools| pools.set(pools.get() + change));
 }
 
 fn total(layout: usize) -> DescriptorTotalCount {
@@ -67,7 +56,6 @@ impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::Descripto
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(max_sets).pool_sizes(&sizes).flags(flags);
         // SAFETY: the device is live; sets and counts are not zero.
         let pool = unsafe { self.0.create_descriptor_pool(&info, None) };
-        count_pool(i64::from(pool.is_ok()));
         pool.map_err(|error| match error {
             vk::Result::ERROR_OUT_OF_HOST_MEMORY => CreatePoolError::OutOfHostMemory,
             vk::Result::ERROR_FRAGMENTATION => CreatePoolError::Fragmentation,
@@ -76,7 +64,6 @@ impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::Descripto
     }
 
     unsafe fn destroy_descriptor_pool(&self, pool: vk::DescriptorPool) {
-        count_pool(-1);
         // SAFETY: guaranteed by the caller.
         unsafe { self.0.destroy_descriptor_pool(pool, None) };
     }
@@ -116,33 +103,23 @@ impl SetPeer for GpuDescriptor<'_> {
     type Set = DescriptorSet<vk::DescriptorSet>;
 
     fn allocate(&mut self, layout: usize) -> Option<Self::Set> {
-        let before = POOLS.with(std::cell::Cell::get);
         let device = GpuDescriptorDevice(self.layouts.gpu().device());
         let (flags, handle) = (DescriptorSetLayoutCreateFlags::empty(), self.layouts.handle(layout));
         // SAFETY: the same device in all calls; flags and counts are the layout's.
         let made = unsafe { self.allocator.allocate(&device, &handle, flags, &total(layout), 1) };
-        self.live += POOLS.with(std::cell::Cell::get) - before;
         made.ok()?.pop()
     }
 
     fn free(&mut self, set: Self::Set) {
-        let before = POOLS.with(std::cell::Cell::get);
         let device = GpuDescriptorDevice(self.layouts.gpu().device());
         // SAFETY: the same device in all calls; nothing was ever submitted.
         unsafe { self.allocator.free(&device, [set]) };
-        self.live += POOLS.with(std::cell::Cell::get) - before;
-    }
-
-    fn pools(&self) -> usize {
-        usize::try_from(self.live).unwrap_or(0)
     }
 
     fn finish(mut self) -> Result<(), String> {
-        let before = POOLS.with(std::cell::Cell::get);
         let device = GpuDescriptorDevice(self.layouts.gpu().device());
         // SAFETY: the same device in all calls.
         unsafe { self.allocator.cleanup(&device) };
-        self.live += POOLS.with(std::cell::Cell::get) - before;
-        if self.live == 0 { Ok(()) } else { Err(format!("{} pools were left", self.live)) }
+        Ok(())
     }
 }

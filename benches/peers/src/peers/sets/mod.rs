@@ -94,8 +94,6 @@ pub(crate) trait SetPeer {
 
     fn allocate(&mut self, layout: usize) -> Option<Self::Set>;
     fn free(&mut self, set: Self::Set);
-    /// Returns the number of live pools.
-    fn pools(&self) -> usize;
     /// Destroys everything. Returns an error if its state is wrong.
     fn finish(self) -> Result<(), String>;
 }
@@ -106,7 +104,6 @@ pub(crate) trait FramePeer {
     fn begin(&mut self);
     /// Allocates a set. Returns true on success.
     fn allocate(&mut self, layout: usize) -> bool;
-    fn pools(&self) -> usize;
     fn finish(self) -> Result<(), String>;
 }
 
@@ -136,10 +133,6 @@ impl<P: SetPeer> FramePeer for PerFrame<P> {
         let given = set.is_some();
         self.frames[self.now].extend(set);
         given
-    }
-
-    fn pools(&self) -> usize {
-        self.peer.pools()
     }
 
     fn finish(mut self) -> Result<(), String> {

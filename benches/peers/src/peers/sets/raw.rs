@@ -37,10 +37,6 @@ impl SetPeer for RawFree<'_> {
         free_set(self.layouts.gpu().device(), self.pools[layout], set);
     }
 
-    fn pools(&self) -> usize {
-        self.pools.len()
-    }
-
     fn finish(self) -> Result<(), String> {
         self.pools.iter().for_each(|&pool| destroy_pool(self.layouts.gpu().device(), pool));
         Ok(())
@@ -82,10 +78,6 @@ impl FramePeer for RawFrames<'_> {
     fn allocate(&mut self, layout: usize) -> bool {
         let device = self.layouts.gpu().device();
         allocate_set(device, self.pools[self.now], self.layouts.handle(layout)).is_some()
-    }
-
-    fn pools(&self) -> usize {
-        self.pools.len()
     }
 
     fn finish(self) -> Result<(), String> {

@@ -65,10 +65,6 @@ impl SetPeer for Persistent<'_> {
         let _ = unsafe { self.sets.free(set) };
     }
 
-    fn pools(&self) -> usize {
-        self.sets.statistics().pools as usize
-    }
-
     fn finish(self) -> Result<(), String> {
         // SAFETY: nothing runs on the null device.
         let leaks = unsafe { self.sets.destroy() };
@@ -118,10 +114,6 @@ impl FramePeer for Transient<'_> {
     fn allocate(&mut self, layout: usize) -> bool {
         // SAFETY: the layout is live.
         unsafe { self.sets.allocate(&self.layouts[layout]) }.is_ok()
-    }
-
-    fn pools(&self) -> usize {
-        self.sets.statistics().pools
     }
 
     fn finish(mut self) -> Result<(), String> {
