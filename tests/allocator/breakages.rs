@@ -12,9 +12,9 @@
 //! | `STRATEGY_MIN_OFFSET` | [`super::flags::min_offset_gives_the_lowest_place`] |
 //! | a size above the heap's | [`super::limits::more_than_the_heap_has_is_not_asked_for`] |
 //! | preferred flags | [`super::memory_type::transient_attachments_are_lazily_allocated`] |
-//! | not-preferred flags | [`super::memory_type::plain_usages`] |
-//! | `AutoPreferHost` | [`super::memory_type::automatic_usages`] |
-//! | `AutoPreferDevice` | [`super::memory_type::automatic_usages`] |
+//! | not-preferred flags | the unit tests of `memory_type` |
+//! | `AutoPreferHost` | the unit tests of `memory_type` |
+//! | `AutoPreferDevice` | the unit tests of `memory_type` |
 //! | `NEVER_ALLOCATE` | [`super::limits::never_allocate_takes_only_what_is_there`] |
 //! | `DONT_BIND` | [`super::flags::dont_bind_leaves_binding_to_the_program`] |
 //! | the device-address flag | [`memory_has_an_address_where_it_needs_one`] |

@@ -2,8 +2,6 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use ash::vk;
 use sublet::sim::{Gpu, profiles::Profile};
@@ -245,103 +243,6 @@ fn no_other_call_holds_up_others() {
 /// Returns true if all default vectors have blocks that are large enough for shards.
 fn large(profile: &Profile) -> bool {
     profile.heaps.iter().all(|heap| heap.size >= 256 * MIB)
-}
-
-/// Eight threads with shards find the vector full, including all shards. One of them creates a block for all.
-#[test]
-fn one_thread_grows_for_all_shards() {
-    on_profiles(having(fast_profiles), |profile| {
-        let fixture = Fixture::new(profile);
-        let memory_type = host_visible(&fixture);
-        let block_size = 32 * MIB;
-        let pool = fixture.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
-        let info = AllocationCreateInfo::in_pool(&pool);
-        let barrier = Barrier::new(8);
-        let held = attached(&fixture, &info, 8, |thread| {
-            let mut held = vec![fixture.memory(KIB, 1, &info).unwrap()];
-            barrier.wait();
-            if thread == 0 {
-                let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..info };
-                for size in [256 * KIB, 16 * KIB] {
-                    held.extend(std::iter::from_fn(|| fixture.memory(size, 1, &never).ok()));
-                }
-                assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 1);
-                fixture.gpu.reset_calls();
-                fixture.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
-            }
-            barrier.wait();
-            held.extend((0..10).map(|_| fixture.memory(200 * KIB, 1, &info).unwrap()));
-            held
-        });
-        assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 1);
-        assert_eq!(fixture.allocator.pool_statistics(&pool).unwrap().block_count, 2);
-        fixture.gpu.faults().clear();
-        fixture.validate();
-        held.into_iter().for_each(|held| fixture.free_all(held));
-        fixture.destroy_pool(pool);
-    });
-}
-
-/// Eight threads allocate, write, hand over, compare and free, while a ninth trims and reads statistics. If two
-/// allocations overlapped, the bytes would differ.
-#[test]
-fn bytes_of_many_threads() {
-    on_profiles(having(fast_profiles), |profile| {
-        // The first block has room for a range of each thread.
-        let fixture = Fixture::with(Gpu::new(profile), &Options::vma());
-        let memory_type = host_visible(&fixture);
-        let info = in_type_with(memory_type, Flags::MAPPED);
-        let rounds = from_environment("SUBLET_OPERATIONS", 2000);
-        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..8).map(|_| channel::<(Allocation, u8)>()).unzip();
-        let ends: Vec<_> = (0..8)
-            .zip(inboxes)
-            .map(|(at, inbox)| std::sync::Mutex::new(Some((senders[(at + 1) % 8].clone(), inbox))))
-            .collect();
-        drop(senders);
-        attached(&fixture, &info, 8, |thread| {
-            let (next, inbox) = ends[thread as usize].lock().unwrap().take().unwrap();
-            let mut random = Random::new(thread + 7);
-            let mut held: Vec<(Allocation, u8)> = Vec::new();
-            let check_and_free = |(it, stamp): (Allocation, u8)| {
-                let mut bytes = vec![0; it.size() as usize];
-                fixture.allocator.copy_from_allocation(&it, 0, &mut bytes).unwrap();
-                assert!(bytes.iter().all(|&byte| byte == stamp), "somebody wrote into {it:?}");
-                fixture.free(it);
-            };
-            for round in 0..rounds {
-                match random.below(8) {
-                    0..=3 => {
-                        let bits = if random.below(16) == 0 { 20 } else { 12 };
-                        let mapped = random.pick(&[Flags::empty(), Flags::MAPPED]);
-                        let info = in_type_with(memory_type, mapped);
-                        let mut it = fixture.memory(random.size(bits), 1 << random.below(9), &info).unwrap();
-                        let stamp = (thread * 31 + round) as u8;
-                        let bytes = vec![stamp; it.size() as usize];
-                        fixture.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
-                        held.push((it, stamp));
-                    }
-                    4..=5 if !held.is_empty() => {
-                        let at = random.below(held.len() as u64) as usize;
-                        check_and_free(held.swap_remove(at));
-                    }
-                    6 if !held.is_empty() => {
-                        let at = random.below(held.len() as u64) as usize;
-                        next.send(held.swap_remove(at)).unwrap();
-                    }
-                    _ => inbox.try_iter().for_each(check_and_free),
-                }
-                if round % 256 == thread * 32 {
-                    fixture.allocator.trim();
-                    let _ = fixture.allocator.calculate_statistics();
-                }
-            }
-            drop(next);
-            held.into_iter().for_each(check_and_free);
-            inbox.iter().for_each(check_and_free);
-        });
-        fixture.allocator.trim();
-        assert_eq!(fixture.gpu.live().memories, 0, "everything came back");
-    });
 }
 
 /// Buffers and images of many threads. The simulated driver reports overlaps, and pages that a linear and an optimal
