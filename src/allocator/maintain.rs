@@ -48,8 +48,8 @@ impl Allocator {
     ///   Nothing is created above a heap's budget.
     /// - After the first call, frees do not return blocks to the driver. Empty blocks wait until 32 calls found them
     ///   unused, and then each call frees one, down to the number that would stay without maintenance. Such blocks count
-    ///   as reserved in statistics and budgets. A request that would otherwise fail, a heap over its budget, and
-    ///   [`trim`](Self::trim) free them at once.
+    ///   as reserved in statistics and budgets. A request that would otherwise fail, a heap over its budget, a
+    ///   defragmentation, and [`trim`](Self::trim) free them at once.
     /// - If more bytes of blocks become empty between two calls than all blocks had at the first of them, the program
     ///   does not call regularly. Until the next call, blocks are then freed as without maintenance.
     ///

@@ -68,7 +68,13 @@ const FUNCTIONS: &str = "vmaImportVulkanFunctionsFromVolk vmaCreateAllocator vma
     vmaBuildStatsString vmaFreeStatsString vmaBuildVirtualBlockStatsString vmaFreeVirtualBlockStatsString";
 
 /// The functions that VMA does not have.
-const OWN_FUNCTIONS: [&str; 3] = ["subletSetLogCallback", "subletSetAssertions", "subletSetDebugSettings"];
+const OWN_FUNCTIONS: [&str; 5] = [
+    "subletSetLogCallback",
+    "subletSetAssertions",
+    "subletSetDebugSettings",
+    "subletReserve",
+    "subletMaintain",
+];
 
 /// The function that the header also defines if volk.h is included.
 const IN_THE_HEADER: &str = "vmaImportVulkanFunctionsFromVolk";

@@ -148,9 +148,9 @@ impl Upkeep {
 }
 
 impl Active {
-    /// Returns true if empty blocks wait for the next maintenance.
+    /// Returns true if empty blocks wait for the next maintenance. Those that a defragmentation empties do not.
     pub(super) fn is_maintained(&self) -> bool {
-        self.upkeep.as_ref().is_some_and(|upkeep| upkeep.may_empty.is_some())
+        !self.is_compacted && self.upkeep.as_ref().is_some_and(|upkeep| upkeep.may_empty.is_some())
     }
 
     /// The number of calls of `maintain`, to mark when a block became empty.

@@ -7,13 +7,15 @@ use crate::allocator::{AllocatorObject, Front, functions, memory_counts};
 use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
 use crate::handle_set::HandleSet;
 use crate::slab::HandleSlab;
-use crate::types::{VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo, VmaDeviceMemoryFunction};
+use crate::types::{
+    VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo, VmaDeviceMemoryFunction, VmaPool,
+};
 use crate::{log, settings};
 use sublet::AllocatorCreateFlags;
 use sublet::CreateAllocatorError;
 use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use sublet::private::index;
-use sublet::{Allocator, AllocatorCreateInfo};
+use sublet::{Allocator, AllocatorCreateInfo, MaintainInfo, ReserveMemoryError};
 
 /// The flags that VMA knows. The Rust interface knows more.
 const KNOWN_FLAGS: u32 = 0x3FF;
@@ -214,6 +216,41 @@ exported! {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("vmaSetCurrentFrameIndex", allocator) } {
             object.front.allocator.set_current_frame_index(frame_index);
+        }
+    }
+
+    /// Creates blocks ahead of need, in a pool or in a memory type.
+    fn subletReserve(allocator: VmaAllocator, pool: VmaPool, memory_type: u32, size: vk::DeviceSize) -> vk::Result {
+        const NAME: &str = "subletReserve";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let allocator = &object.front.allocator;
+        let reserved = if pool.is_null() {
+            allocator.reserve(memory_type, size)
+        } else {
+            // SAFETY: C2.
+            let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            allocator.reserve_in_pool(pool.pool(), size)
+        };
+        match reserved {
+            Ok(_) => vk::Result::SUCCESS,
+            Err(error) => {
+                let misuse = matches!(error, ReserveMemoryError::MemoryType { .. } | ReserveMemoryError::Foreign(_));
+                let result = if misuse { vk::Result::ERROR_INITIALIZATION_FAILED } else { error.vk_result() };
+                refused(NAME, &error, misuse, result)
+            }
+        }
+    }
+
+    /// Creates blocks ahead of need and frees empty ones, between frames.
+    fn subletMaintain(allocator: VmaAllocator, max_allocations: u32, max_frees: u32) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("subletMaintain", allocator) } {
+            object.front.allocator.maintain(&MaintainInfo { max_allocations, max_frees });
         }
     }
 }

@@ -20,6 +20,15 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator) {
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 1 && statistics.blockBytes == 65536 && statistics.allocationCount == 0);
 
+    REQUIRE(subletReserve(allocator, pool, 0, 65537));
+    vmaGetPoolStatistics(allocator, pool, &statistics);
+    CHECK(statistics.blockCount == 2);
+    CHECK_RESULT(subletReserve(allocator, pool, 0, 131073), VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    CHECK_RESULT(subletReserve(allocator, NULL, 32, 1), VK_ERROR_INITIALIZATION_FAILED);
+    subletMaintain(allocator, 1, 1);
+    vmaGetPoolStatistics(allocator, pool, &statistics);
+    CHECK(statistics.blockCount == 2 && statistics.allocationCount == 0);
+
     const char *name = "?";
     vmaGetPoolName(allocator, pool, &name);
     CHECK(name == NULL);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::Allocator;
 use sublet::upload::UploadArenaCreateInfo;
+use sublet::{Allocator, MaintainInfo};
 use sublet_descriptors::{BinderCreateInfo, DescriptorDevice, TransientSetsCreateInfo};
 
 use super::UnwrittenObserver;
@@ -63,6 +63,8 @@ pub struct FramesCreateInfo<'a> {
     pub descriptors: Option<&'a DescriptorDevice>,
     /// Parameters of the lists' binders.
     pub binder: BinderCreateInfo<'static>,
+    /// Parameters of the [`Allocator::maintain`] that ends each frame; `None` to leave it to the program.
+    pub maintain: Option<MaintainInfo>,
     /// Observer of barriers. The recording thread calls it with each recorded batch. The submitting thread calls it
     /// with the preambles of lists, after the driver has accepted the submission.
     ///
@@ -104,6 +106,7 @@ impl<'a> FramesCreateInfo<'a> {
             uploads: UploadArenaCreateInfo { share_pages: true, ..UploadArenaCreateInfo::default() },
             descriptors: None,
             binder: BinderCreateInfo { sets, ..BinderCreateInfo::default() },
+            maintain: Some(MaintainInfo::default()),
             on_barriers: None,
             on_unwritten_read: None,
         }

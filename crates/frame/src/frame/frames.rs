@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ash::vk;
 use sublet::retire::{Clock, ClockView, Ticket};
 use sublet::upload::UploadArenaCreateInfo;
-use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
+use sublet::{AllocationCreateInfo, Allocator, CreateError, MaintainInfo, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError, Unwritten};
 use crate::device::{Api, ContextInfo, DeviceCore, QueueData, QueueFamily, Uploads, binds_buffers};
@@ -82,6 +82,7 @@ pub struct Frames {
     /// For each frame in flight, the last submission to each queue.
     slots: Vec<Vec<u64>>,
     frames: u64,
+    maintain: Option<MaintainInfo>,
     /// The lists of the current submission. Kept to avoid allocations.
     pub(super) lists: parking_lot::Mutex<Vec<CommandList>>,
 }
@@ -178,6 +179,7 @@ impl Frames {
             core: Arc::new(core),
             slots: vec![vec![0; count]; info.frames_in_flight],
             frames: 0,
+            maintain: info.maintain,
             lists: parking_lot::Mutex::new(Vec::new()),
         })
     }
@@ -267,11 +269,17 @@ impl Frames {
     }
 
     /// Ends the frame. The next frame of this slot waits for the submissions since `begin`.
+    ///
+    /// [Maintains](sublet::Allocator::maintain) the allocator, unless [`FramesCreateInfo::maintain`] is `None`: while the
+    /// device works, blocks are created before they are needed, and empty ones are freed.
     pub fn end(&mut self) {
         let slot = self.slot();
         self.slots[slot].clear();
         self.slots[slot].extend(self.core.submission_state.lock().submitted());
         self.frames += 1;
+        if let Some(info) = &self.maintain {
+            self.core.allocator.maintain(info);
+        }
     }
 
     /// Opens a list for a queue. Any thread may record it. It may be submitted in any frame, or dropped.

@@ -12,7 +12,7 @@ use sublet::{AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{BeginError, ListError, ReadError, SubmitError};
 
-use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::fixture::{self, FrameFixture, PROFILES, image_info};
 
 #[test]
 fn frames_cycle_with_every_submission_api() {
@@ -576,4 +576,32 @@ fn undeclared_uses_are_hazards() {
     assert!(messages.iter().any(|message| message.vuid == "SYNC-HAZARD-WRITE-AFTER-WRITE"), "{messages:#?}");
     drop(buffer);
     fixture.finish();
+}
+
+/// `end` maintains the allocator: a program that grows steadily calls no driver within a frame, unless it opts out.
+#[test]
+fn the_end_of_a_frame_creates_the_next_block() {
+    for is_maintained in [true, false] {
+        let gpu = fixture::gpu("lavapipe", 1);
+        let (allocator, descriptors) = fixture::parts(&gpu);
+        let mut frames = fixture::frames_with(&gpu, &allocator, &descriptors, 1, |info| {
+            info.maintain = info.maintain.filter(|_| is_maintained);
+        })
+        .unwrap();
+        let mut held = Vec::new();
+        let mut calls = 0;
+        for frame in 0..40 {
+            frames.begin().unwrap();
+            let before = gpu.calls("vkAllocateMemory");
+            held.push(fixture::buffer(&frames, 3 << 20));
+            if frame > 3 {
+                calls += gpu.calls("vkAllocateMemory") - before;
+            }
+            frames.end();
+        }
+        assert_eq!(calls == 0, is_maintained);
+        drop((held, frames));
+        drop(allocator);
+        gpu.assert_silent();
+    }
 }

@@ -204,6 +204,8 @@ impl MemoryBlockVector {
             if std::mem::replace(&mut active.is_compacted, true) {
                 return Err(BeginVectorError::InProgress);
             }
+            // Empty blocks no longer wait for maintenance.
+            active.heeds_below = u64::MAX;
             active.blocks.iter_mut().flatten().for_each(|block| block.stays = false);
             let effort = match effort {
                 Effort::Extensive if active.config.granularity == Alignment::ONE => Effort::Full,
