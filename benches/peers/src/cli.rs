@@ -30,6 +30,7 @@ Examples:
   sublet-peers threads --threads 1,2,4,8,16            scaling
   sublet-peers create --driver vulkan --device 0       on the system's driver
   sublet-peers churn --driver sim:nvidia-h200 --quick  on a simulated driver that checks every call
+  sublet-peers frames --driver vulkan                  the worst frame of a program that grows and shrinks
   sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
   sublet-peers replay tests/traces/vello.trace         what a program asked for, asked of every peer
   sublet-peers replay tests/traces/vello.trace --wgpu-hint performance  under the sizes that wgpu gives gpu-allocator
@@ -65,6 +66,21 @@ pub(crate) enum PeersCommand {
     Threads,
     /// Latency of one thread's calls while vkAllocateMemory blocks another
     Growth,
+    /// Frames of a program that grows and shrinks: the worst of each call; at its best with `--driver vulkan`
+    Frames {
+        /// MiB of device-local buffers at the peak; by default 6144, at most a quarter of the largest heap
+        #[arg(long)]
+        device_mib: Option<u64>,
+        /// MiB of host-visible buffers at the peak; by default a sixth of the device-local ones
+        #[arg(long)]
+        host_mib: Option<u64>,
+        /// Frames in which the program grows; it shrinks in as many
+        #[arg(long, default_value_t = 600)]
+        frames: u64,
+        /// Milliseconds of GPU work in each frame of a real driver
+        #[arg(long, default_value_t = 4)]
+        work_ms: u64,
+    },
     /// Instructions per pair, with valgrind
     Instructions,
     /// Runs the same random programs on VMA and on Sublet, and compares the two after each step

@@ -17,6 +17,7 @@ mod cli;
 mod clock;
 mod differential;
 mod gpu;
+mod gpu_work;
 mod heap;
 mod instructions;
 mod output;

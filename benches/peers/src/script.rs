@@ -45,6 +45,8 @@ pub(crate) enum PeerRequestKind {
     Memory,
     /// A buffer with its memory.
     Buffer,
+    /// A buffer with its memory, which the host writes.
+    Upload,
     /// An optimal image with its memory. The size is its edge in texels of four bytes.
     Image,
 }

@@ -19,6 +19,7 @@ use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::AlignedTable;
+use crate::workloads::frames::{self, FramesScale};
 use crate::workloads::growth::{self, growth};
 use crate::workloads::threads::{FreedBy, ThreadsPlan, threads};
 use crate::workloads::{self, MakeWorkloads, Scale};
@@ -134,6 +135,9 @@ impl Session {
                 self.threads()?;
                 self.growth()?;
                 self.instructions()?;
+            }
+            PeersCommand::Frames { device_mib, host_mib, frames, work_ms } => {
+                self.frames(*device_mib, *host_mib, *frames, *work_ms)?;
             }
             PeersCommand::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
             PeersCommand::List | PeersCommand::Counted { .. } | PeersCommand::Differential { .. } => {}
@@ -438,6 +442,85 @@ impl Session {
         let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
                     time that the other thread has entered the driver. The system's own breaks are in them.";
         self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
+        Ok(())
+    }
+
+    fn frames(
+        &mut self,
+        device_mib: Option<u64>,
+        host_mib: Option<u64>,
+        frames: u64,
+        work_ms: u64,
+    ) -> Result<(), String> {
+        let most = TestGpu::new(&self.driver, None)?.largest_heap() >> 22;
+        let device = device_mib.unwrap_or(if self.options.quick { 256 } else { 6144 }.min(most));
+        let host = host_mib.unwrap_or(device / 6);
+        let scale = FramesScale {
+            peak: [device << 20, host << 20],
+            frames: if self.options.quick { frames.min(100) } else { frames }.max(4),
+            work: Duration::from_millis(work_ms),
+            seed: self.options.seed,
+        };
+        let mut table = AlignedTable::new([
+            "",
+            "frame p50",
+            "p99.9",
+            "worst",
+            "create p99.9",
+            "worst",
+            "destroy p99.9",
+            "worst",
+            "submit worst",
+            "maintain p50",
+            "worst",
+            "vkAllocateMemory",
+            "vkFreeMemory",
+            "peak MiB",
+            "left MiB",
+        ]);
+        let columns = [
+            (PeerKind::Sublet, true),
+            (PeerKind::Sublet, false),
+            (PeerKind::Vma, false),
+            (PeerKind::GpuAllocator, false),
+        ];
+        for (kind, maintained) in columns {
+            if !self.options.wants_peer(kind) {
+                continue;
+            }
+            let title =
+                if maintained { format!("{}, maintained", kind.title()) } else { kind.title().to_owned() };
+            self.progress.set_message(format!("frames: {title}"));
+            let gpu = TestGpu::new(&self.driver, None)?;
+            let said = |error| format!("frames, {title}: {error}");
+            let Some(it) = frames::frames(&gpu, kind, maintained, scale).map_err(said)? else { continue };
+            gpu.finish().map_err(said)?;
+            let times = [
+                it.frame.p50,
+                it.frame.p999,
+                it.frame.max,
+                it.create.p999,
+                it.create.max,
+                it.destroy.p999,
+                it.destroy.max,
+                it.submit.max,
+                it.maintain.p50,
+                it.maintain.max,
+            ];
+            let cells = times.map(|nanoseconds| number(nanoseconds / 1000.0)).into_iter();
+            let counts = [it.allocations, it.frees, it.peak >> 20, it.left >> 20];
+            let cells = cells.chain(counts.map(|count| count.to_string()));
+            table.row(std::iter::once(title.clone()).chain(cells));
+        }
+        let title = format!(
+            "Frames of a program that grows to {device} MiB device-local and {host} MiB host-visible memory, and shrinks"
+        );
+        let note = format!(
+            "Microseconds. The program grows for {} frames, and shrinks for as many. On a real driver, each frame \
+             has {work_ms} ms of work for the GPU, and `maintain` follows its submission.",
+            scale.frames
+        );
+        self.print(&title, &[&note], table)?;
         Ok(())
     }
 

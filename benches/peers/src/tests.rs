@@ -73,6 +73,14 @@ fn growth_with_every_peer() {
     }
 }
 
+/// The simulated driver checks every call, and a run fails if it reports anything or if memory is left.
+#[test]
+fn frames_with_every_peer() {
+    let command = PeersCommand::Frames { device_mib: Some(64), host_mib: Some(16), frames: 20, work_ms: 0 };
+    run("", &[command.clone()]);
+    run("--driver sim:nvidia-h200 --peer sublet", &[command]);
+}
+
 #[test]
 fn every_giver_of_descriptor_sets() {
     use crate::workloads::descriptors::{Giver, ROWS};

@@ -40,11 +40,16 @@ impl GpuAllocator {
         Ok(Some(Self { allocator, device: gpu.device().clone() }))
     }
 
-    fn memory(&mut self, requirements: vk::MemoryRequirements, linear: bool) -> Option<Allocation> {
+    fn memory(
+        &mut self,
+        requirements: vk::MemoryRequirements,
+        location: MemoryLocation,
+        linear: bool,
+    ) -> Option<Allocation> {
         let allocated = self.allocator.allocate(&AllocationCreateDesc {
             name: "peer",
             requirements,
-            location: MemoryLocation::GpuOnly,
+            location,
             linear,
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,
         });
@@ -62,7 +67,7 @@ impl Peer for GpuAllocator {
             alignment: request.alignment,
             memory_type_bits: u32::MAX,
         };
-        self.memory(requirements, true)
+        self.memory(requirements, MemoryLocation::GpuOnly, true)
     }
 
     #[inline]
@@ -85,7 +90,11 @@ impl Creates for GpuAllocator {
     #[inline]
     fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Allocation)> {
         let (resource, requirements) = PeerResource::create(&self.device, request)?;
-        let Some(allocation) = self.memory(requirements, request.kind == PeerRequestKind::Buffer) else {
+        let (location, linear) = match request.kind {
+            PeerRequestKind::Upload => (MemoryLocation::CpuToGpu, true),
+            kind => (MemoryLocation::GpuOnly, kind == PeerRequestKind::Buffer),
+        };
+        let Some(allocation) = self.memory(requirements, location, linear) else {
             resource.destroy(&self.device);
             return None;
         };

@@ -29,6 +29,9 @@ pub(crate) trait Peer: Sized {
 
     fn free(&mut self, allocation: Self::Allocation);
 
+    /// Ends a frame, after its submission.
+    fn end_frame(&mut self) {}
+
     /// Frees everything at once. Returns false if the peer cannot.
     fn reset(&mut self) -> bool {
         false
@@ -66,6 +69,10 @@ impl<P: Creates> Peer for CreatingPeer<P> {
     #[inline]
     fn free(&mut self, (resource, allocation): Self::Allocation) {
         self.0.destroy(resource, allocation);
+    }
+
+    fn end_frame(&mut self) {
+        self.0.end_frame();
     }
 
     fn live(&self) -> Option<u64> {
@@ -211,6 +218,8 @@ pub(crate) enum PeerMode {
     Default,
     /// Default settings, creating resources with their memory.
     Created,
+    /// The same, and `Allocator::maintain` ends each frame. Only Sublet has it.
+    Maintained,
     /// A pool of blocks of this size: at least `min`, and at most `max` if it is not 0.
     Pool { block_size: u64, min: usize, max: usize },
     /// A linear pool of one block, or the peer's equivalent.
@@ -274,7 +283,10 @@ pub(crate) fn make<V: Visit>(
 
 /// Passes an allocator to a visitor, in the mode that the shape selects.
 fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: PeerMode, visit: V) -> V::Output {
-    if shape == PeerMode::Created { visit.visit(CreatingPeer(peer)) } else { visit.visit(peer) }
+    match shape {
+        PeerMode::Created | PeerMode::Maintained => visit.visit(CreatingPeer(peer)),
+        _ => visit.visit(peer),
+    }
 }
 
 /// Creates a peer for several threads, in its default shape. `None` for engines.
@@ -309,7 +321,11 @@ pub(crate) fn with_sublet<R>(
 
 /// Returns the create-info of the requested buffer.
 fn buffer_info(request: &PeerRequest) -> vk::BufferCreateInfo<'static> {
-    vk::BufferCreateInfo::default().size(request.size).usage(vk::BufferUsageFlags::STORAGE_BUFFER)
+    let usage = match request.kind {
+        PeerRequestKind::Upload => vk::BufferUsageFlags::TRANSFER_SRC,
+        _ => vk::BufferUsageFlags::STORAGE_BUFFER,
+    };
+    vk::BufferCreateInfo::default().size(request.size).usage(usage)
 }
 
 /// Returns the create-info of the requested image.

@@ -4,8 +4,9 @@
 use ash::vk;
 use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};
 use sublet::{
-    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, Pool,
-    PoolCreateInfo, VirtualAllocation, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
+    Algorithm, Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
+    MaintainInfo, MemoryUsage, Pool, PoolCreateInfo, VirtualAllocation, VirtualAllocationCreateInfo,
+    VirtualBlock, VirtualBlockCreateInfo,
 };
 
 use super::{Creates, Peer, PeerMode, PeerResource, SharedPeer};
@@ -17,6 +18,8 @@ pub(super) struct Sublet {
     allocator: Allocator,
     info: AllocationCreateInfo<'static>,
     automatic: AllocationCreateInfo<'static>,
+    upload: AllocationCreateInfo<'static>,
+    is_maintained: bool,
     /// From `Box::into_raw`, so that `info` can refer to it.
     pool: Option<*mut Pool>,
 }
@@ -44,7 +47,7 @@ impl Sublet {
     pub(super) fn new(allocator: Allocator, gpu: &TestGpu, shape: PeerMode) -> Result<Option<Self>, String> {
         let default = PoolCreateInfo::new(gpu.device_local_type());
         let pool_info = match shape {
-            PeerMode::Default | PeerMode::Created => None,
+            PeerMode::Default | PeerMode::Created | PeerMode::Maintained => None,
             PeerMode::Pool { block_size, min, max } => Some(PoolCreateInfo {
                 block_size,
                 min_block_count: min as u32,
@@ -59,6 +62,11 @@ impl Sublet {
         };
         let mut info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let automatic = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let upload = AllocationCreateInfo {
+            flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
+            ..automatic
+        };
+        let is_maintained = shape == PeerMode::Maintained;
         let mut pool = None;
         if let Some(pool_info) = pool_info {
             let made = allocator.create_pool(&pool_info).map_err(|error| error.to_string())?;
@@ -67,7 +75,7 @@ impl Sublet {
             info = AllocationCreateInfo::in_pool(unsafe { &*made });
             pool = Some(made);
         }
-        Ok(Some(Self { allocator, info, automatic, pool }))
+        Ok(Some(Self { allocator, info, automatic, upload, is_maintained, pool }))
     }
 
     #[inline]
@@ -118,6 +126,12 @@ impl Peer for Sublet {
         self.give_back(allocation);
     }
 
+    fn end_frame(&mut self) {
+        if self.is_maintained {
+            self.allocator.maintain(&MaintainInfo::default());
+        }
+    }
+
     fn live(&self) -> Option<u64> {
         Some(self.count())
     }
@@ -135,8 +149,9 @@ impl Creates for Sublet {
             let made = unsafe { self.allocator.create_image(&super::image_info(request), &self.automatic) };
             return made.ok().map(|(image, allocation)| (PeerResource::Image(image), allocation));
         }
+        let info = if request.kind == PeerRequestKind::Upload { &self.upload } else { &self.automatic };
         // SAFETY: the create-info is complete.
-        let made = unsafe { self.allocator.create_buffer(&super::buffer_info(request), &self.automatic) };
+        let made = unsafe { self.allocator.create_buffer(&super::buffer_info(request), info) };
         made.ok().map(|(buffer, allocation)| (PeerResource::Buffer(buffer), allocation))
     }
 

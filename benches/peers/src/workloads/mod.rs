@@ -10,6 +10,7 @@ mod level;
 mod order;
 
 pub(crate) mod descriptors;
+pub(crate) mod frames;
 pub(crate) mod growth;
 pub(crate) mod threads;
 

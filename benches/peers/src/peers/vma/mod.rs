@@ -18,6 +18,7 @@ pub(super) struct Vma {
     pub(super) pool: ffi::FfiPool,
     info: ffi::FfiAllocationCreateInfo,
     automatic: ffi::FfiAllocationCreateInfo,
+    upload: ffi::FfiAllocationCreateInfo,
 }
 
 // SAFETY: VMA locks internally unless VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT is set, and it is not.
@@ -208,6 +209,10 @@ impl Vma {
             pool,
             info: allocation_info(usage, pool),
             automatic: allocation_info(automatic, ptr::null_mut()),
+            upload: ffi::FfiAllocationCreateInfo {
+                flags: ffi::WRITTEN_AND_MAPPED,
+                ..allocation_info(automatic, ptr::null_mut())
+            },
         }))
     }
 
@@ -284,6 +289,7 @@ impl Creates for Vma {
             (result, PeerResource::Image(image))
         } else {
             let (from, mut buffer) = (super::buffer_info(request), vk::Buffer::null());
+            let info = if request.kind == PeerRequestKind::Upload { &raw const self.upload } else { info };
             let (from, to) = (&raw const from, &raw mut buffer);
             // SAFETY: the allocator is live, and all arguments are valid.
             let result = unsafe { ffi::create_buffer(self.allocator, from, info, to, memory, none) };
