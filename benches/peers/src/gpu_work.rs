@@ -50,7 +50,7 @@ impl GpuWork {
 
     fn prepare(&mut self, memory_type: u32) -> Result<(), vk::Result> {
         let device = &self.device;
-        // SAFETY, here and below: the device is live and has queue 0 of family 0, and the create-infos are complete.
+        // SAFETY: the device is live and has queue 0 of family 0, and the create-infos are complete.
         self.queue = unsafe { device.get_device_queue(0, 0) };
         let info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER)

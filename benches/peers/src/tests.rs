@@ -77,7 +77,7 @@ fn growth_with_every_peer() {
 #[test]
 fn frames_with_every_peer() {
     let command = PeersCommand::Frames { device_mib: Some(64), host_mib: Some(16), frames: 20, work_ms: 0 };
-    run("", &[command.clone()]);
+    run("", std::slice::from_ref(&command));
     run("--driver sim:nvidia-h200 --peer sublet", &[command]);
 }
 
