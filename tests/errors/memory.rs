@@ -109,6 +109,17 @@ fn wrapping() -> Vec<Told> {
         ExportError::Foreign(ForeignHandle::Allocation),
         ExportError::Driver(DRIVER),
     ]));
+    all.push(saying(
+        HostImportError::Misaligned { address: 0x1234, size: 1002, alignment: 4096 },
+        &["1002", "0x1234", "4096"],
+    ));
+    all.push(saying(HostImportError::MemoryTypes { host: 0b1010, buffer: 0b1100 }, &["0b1010", "0b1100"]));
+    all.extend(each([
+        HostImportError::NotEnabled,
+        HostImportError::TooSmall { needed: 1002, given: 1001 },
+        HostImportError::Driver(DRIVER),
+        HostImportError::Create(CreateError::Sparse),
+    ]));
     all.extend(each([
         CorruptionError::NotDetected,
         CorruptionError::Foreign(ForeignHandle::Pool),

@@ -359,6 +359,9 @@ fn a_timeline_follows_or_passes_over_each_call_by_name() {
         "trim",
         "set empty blocks kept",
         "settle in memory type",
+        "reserve",
+        "reserve in pool",
+        "maintain",
         "begin pass",
         "end pass",
     ];
