@@ -15,7 +15,8 @@ pub struct AllocatorCreateInfo<'a> {
     pub(crate) instance: &'a ash::Instance,
     /// Enabled extensions.
     pub flags: AllocatorCreateFlags,
-    /// Bytes of a block in heaps above 1 GiB; zero for the default.
+    /// The most bytes of a block in heaps above 1 GiB, by VMA's rule for growth; zero for blocks that follow the bytes
+    /// in use.
     pub preferred_large_heap_block_size: vk::DeviceSize,
     /// Passed to the driver.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
