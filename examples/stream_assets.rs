@@ -1,5 +1,6 @@
-//! Streams a compressed asset to the device: a pool of threads decodes blocks straight into upload memory, and the device
-//! copies one segment while the threads decode the next. Shows the progress, the bandwidth, and compares the last segment.
+//! Streams a compressed asset to the device: a pool of threads decodes blocks straight into upload memory, and the
+//! device copies one segment while the threads decode the next. Shows the progress and the bandwidth, and compares the
+//! last segment.
 //!
 //! `cargo run --release -p sublet-examples --example stream_assets -- --mib 4096`
 
@@ -81,7 +82,7 @@ struct Options {
 fn options(arguments: &mut Arguments) -> Result<Options> {
     let mib = arguments.value("--mib")?.map_or(Ok(128), |mib| mib.parse::<u64>())?;
     let threads = arguments.value("--threads")?.map_or(Ok(0), |threads| threads.parse())?;
-    let bytes = mib.checked_mul(1 << 20).filter(|bytes| *bytes > 0).ok_or("--mib is at least 1")?;
+    let bytes = mib.checked_mul(1 << 20).filter(|bytes| *bytes > 0).ok_or("--mib must be at least 1")?;
     Ok(Options { bytes, threads })
 }
 

@@ -753,16 +753,17 @@ VMA_CALL_PRE void VMA_CALL_POST vmaGetMemoryTypeProperties(VmaAllocator VMA_NOT_
 /* Asks the driver for its budgets, if VK_EXT_memory_budget is enabled. Call it once in a frame. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetCurrentFrameIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t frameIndex);
 
-/* Sublet's own: creates blocks of the pool, or of the memory type if the pool is null, until unused ones have `size` bytes. The
- * library keeps them until something was allocated and freed in them, or another allocation would fail. On failure no block is
- * left: VK_ERROR_INITIALIZATION_FAILED if the allocator may not use the memory type; VK_ERROR_OUT_OF_DEVICE_MEMORY if a limit or the
- * budget stands in the way; VK_ERROR_TOO_MANY_OBJECTS; those of vkAllocateMemory. Thread-safe. */
+/* Sublet's own: creates blocks of the pool, or of the memory type if the pool is null, until unused ones have `size`
+ * bytes. The library keeps them until something was allocated and freed in them, or another allocation would fail. On
+ * failure no new block is left. Errors: VK_ERROR_INITIALIZATION_FAILED if the allocator may not use the memory type;
+ * VK_ERROR_OUT_OF_DEVICE_MEMORY if a limit or the budget does not allow it; VK_ERROR_TOO_MANY_OBJECTS; those of
+ * vkAllocateMemory. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST subletReserve(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NULLABLE pool,
                                                   uint32_t memoryTypeIndex, VkDeviceSize size);
 
-/* Sublet's own: creates the next blocks before they are needed, and frees blocks that were empty for long, with at most so many
- * calls of vkAllocateMemory and vkFreeMemory; usually 1 and 1. Call it once per frame, after the last submission. After the first
- * call, functions that free leave empty blocks to it. Thread-safe. */
+/* Sublet's own: creates the next blocks before they are needed, at most `maxAllocations`, and frees blocks that were
+ * empty for a long time, at most `maxFrees`; usually 1 and 1. Call it once per frame, after the last submission. After
+ * the first call, functions that free leave empty blocks to it. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST subletMaintain(VmaAllocator VMA_NOT_NULL allocator, uint32_t maxAllocations,
                                                uint32_t maxFrees);
 

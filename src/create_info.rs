@@ -100,9 +100,9 @@ bitflags::bitflags! {
 /// the size of the largest existing one, up to the largest size. A block also gets the next size if the request would
 /// fill more than half of it.
 ///
-/// Sizes are rounded up to multiples of 32 bytes, and limited to the heap. A request above half the largest size gets
-/// dedicated memory where possible. If the heap's budget or the driver has no room for a block, the allocator tries
-/// smaller ones.
+/// Sizes are rounded up to multiples of 32 bytes, and limited to the heap. A request above half the largest size enters
+/// a block that has room, or else gets dedicated memory where possible. If the heap's budget or the driver has no room
+/// for a block, the allocator tries smaller ones.
 ///
 /// A program that knows its devices sets the sizes, here with smaller blocks for uploads than for textures:
 ///

@@ -27,7 +27,7 @@ impl Allocator {
     ///
     /// Address and size of the memory are multiples of [`host_import_alignment`](Self::host_import_alignment). The
     /// memory type is host-coherent: bytes that the host writes before a submission are visible to it. The allocation
-    /// is not mapped, since the program has the memory already. Destroy both with
+    /// is not mapped, because the program has a pointer to the memory. Destroy both with
     /// [`destroy_buffer`](Self::destroy_buffer), which unpins the pages and frees nothing of the program.
     ///
     /// # Errors

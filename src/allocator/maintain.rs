@@ -1,4 +1,4 @@
-//! Driver calls at a harmless moment: blocks are created ahead of need, and freed later than they become empty.
+//! Driver calls between frames: blocks are created ahead of need, and freed later than they become empty.
 
 use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorInner};
@@ -13,9 +13,9 @@ use crate::blocks::{BlockLack, MaintenanceWish, MemoryBlockVector};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MaintainInfo {
-    /// Calls of `vkAllocateMemory`. If the driver refuses a size, a smaller one is a further call.
+    /// Blocks to create at most. Each is one call of `vkAllocateMemory`, or several if the driver refuses a size.
     pub max_allocations: u32,
-    /// Calls of `vkFreeMemory`.
+    /// Blocks to free at most, by one call of `vkFreeMemory` each.
     pub max_frees: u32,
 }
 
@@ -40,21 +40,21 @@ pub struct Maintained {
 }
 
 impl Allocator {
-    /// Creates the next blocks ahead of need, and frees blocks that have been empty for long. A program calls it once
-    /// per frame, after its last submission, where waiting for the driver hurts least.
+    /// Creates the next blocks ahead of need, and frees blocks that have been empty for a long time. Call it once per
+    /// frame, after the last submission, when the device has work and waiting for the driver costs least.
     ///
     /// - A memory type or pool that grew in at least two of the last 32 calls gets another block before its free bytes
     ///   last for less than three calls. The block has the usual size, or that of the expected growth if it is larger.
     ///   Nothing is created above a heap's budget.
     /// - After the first call, frees do not return blocks to the driver. Empty blocks wait until 32 calls found them
-    ///   unused, and then each call frees one, down to the number that would stay without maintenance. Such blocks count
-    ///   as reserved in statistics and budgets. A request that would otherwise fail, a heap over its budget, a
+    ///   unused. Then each call frees one, down to the number that would stay without maintenance. Such blocks count as
+    ///   reserved in statistics and budgets. A request that would otherwise fail, a heap over its budget, a
     ///   defragmentation, and [`trim`](Self::trim) free them at once.
     /// - If more bytes of blocks become empty between two calls than all blocks had at the first of them, the program
     ///   does not call regularly. Until the next call, blocks are then freed as without maintenance.
     ///
-    /// While usage is steady, no call reaches the driver. A driver that refuses memory is asked again only after further
-    /// growth. Without `maintain`, blocks are created and freed by the allocations and frees that need it.
+    /// While usage is steady, no call reaches the driver. After a driver has refused memory, only further growth causes
+    /// another attempt. Without `maintain`, allocations create blocks, and frees free them.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

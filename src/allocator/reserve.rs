@@ -9,15 +9,15 @@ use crate::pool::Pool;
 use sublet_engines::cast::index;
 
 impl Allocator {
-    /// Creates blocks of a memory type, so that later allocations need no driver call. A program calls it while it loads
-    /// a level. Returns the bytes of the created blocks.
+    /// Creates blocks of a memory type, so that later allocations need no driver call. Call it while a level is loaded.
+    /// Returns the bytes of the created blocks.
     ///
-    /// Afterwards unused blocks have at least `bytes` in total. Blocks that were unused before count, so a second call
-    /// with the same size creates nothing. New blocks have the largest size of the memory type
-    /// ([`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes)). The last one is smaller, and a
-    /// multiple of 1 MiB.
+    /// Afterwards unused blocks have at least `bytes` in total. Blocks that are unused already count, so a second call
+    /// with the same size creates nothing. New blocks have the largest block size of the memory type
+    /// ([`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes)). The last one may be smaller, and
+    /// is a multiple of 1 MiB.
     ///
-    /// [`trim`](Self::trim) and frees leave reserved blocks alone until something was allocated and freed in them. If an
+    /// [`trim`](Self::trim) and frees keep reserved blocks until something was allocated and freed in them. If an
     /// allocation would otherwise fail, unused reserved blocks of its heap are freed. A reservation respects the heap's
     /// budget.
     ///
@@ -36,8 +36,8 @@ impl Allocator {
     /// ```
     ///
     /// # Errors
-    /// [`ReserveMemoryError`] if the memory type is not allowed, or if not all blocks can be created. Then no new block is
-    /// left. Empty blocks of the heap that are not reserved may have been freed.
+    /// [`ReserveMemoryError`] if the memory type is not allowed, or if not all blocks can be created. Then no new block
+    /// is left. Empty blocks of the heap that are not reserved may have been freed.
     ///
     /// # Complexity
     /// One driver call for each new block, and O(blocks).
@@ -56,8 +56,8 @@ impl Allocator {
     /// last one may be smaller.
     ///
     /// # Errors
-    /// [`ReserveMemoryError`] if the pool belongs to another allocator or would exceed its maximum number of blocks, or if not
-    /// all blocks can be created. Then no new block is left.
+    /// [`ReserveMemoryError`] if the pool belongs to another allocator or would exceed its maximum number of blocks, or
+    /// if not all blocks can be created. Then no new block is left.
     pub fn reserve_in_pool(&self, pool: &Pool, bytes: u64) -> Result<u64, ReserveMemoryError> {
         let vector = self.pool_vector(pool)?;
         let memory_type = pool.facts.config.memory_type;

@@ -1,13 +1,13 @@
 //! Routing of an allocation: to a pool, the default vector of the best memory type, or dedicated memory.
 //!
-//! In each layer, `try_allocate` is the fast path, which may decline, and `allocate` is the complete one.
+//! In each layer, `try_allocate` is the fast path, which may decline, and `allocate` is complete.
 //! `tests/path/` checks that each step of these lists calls the next.
 //!
 //! # One allocation
 //!
 //! `Allocator::create_buffer` on the fast path: the memory type has a block with space.
 //!
-//! 1. `src/allocator/create.rs`, `create_buffer`: remembers the caller.
+//! 1. `src/allocator/create.rs`, `create_buffer`: adds the caller's code location.
 //! 2. `src/allocator/create.rs`, `create_buffer_for`: rejects flags that the allocator cannot support, creates the
 //!    buffer, and queries its requirements (`unbound_buffer`).
 //! 3. `src/allocator/create.rs`, `allocate_and_bind`: tries the fast path, and binds the result.
@@ -25,7 +25,7 @@
 //!
 //! # One growth
 //!
-//! A request that the fast path declines continues here, after step 3. The slow path also creates the error.
+//! If the fast path declines, `allocate_and_bind` continues here. The slow path also creates the error.
 //!
 //! 1. `src/allocator/create.rs`, `allocate_and_bind_slow`: destroys the resource if the slow path fails.
 //! 2. `src/allocator/route.rs`, `allocate_slow`: emits events and records the result.
@@ -96,8 +96,9 @@ impl PlacementCandidate<'_> {
         self.asked.resource.requirements.size
     }
 
-    /// Returns true if room in a block is better than dedicated memory, which is preferred to a new block. Such room is
-    /// already paid for. The driver's preference for dedicated memory is about speed, so it comes first.
+    /// Returns true if existing blocks come before dedicated memory, which comes before a new block: their room is
+    /// already reserved. Returns false if the driver prefers dedicated memory, which may then be faster to use, and by
+    /// VMA's rule.
     fn prefers_existing_blocks(&self) -> bool {
         !self.asked.resource.requirements.prefers_dedicated && self.facts.config.sizing != BlockSizing::Vma
     }

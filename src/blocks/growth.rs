@@ -12,7 +12,7 @@ const MAX_HALVINGS: u32 = 3;
 /// Over the budget, blocks shrink to no less than this fraction of the preferred size. Small allocations then still
 /// share blocks, instead of costing one driver call each.
 const LEAST_PART: u64 = 64;
-/// Blocks that follow the bytes in use exceed their cap once they are as many as the driver allows allocations, divided
+/// Blocks that follow the bytes in use exceed their cap once their number is the driver's limit of allocations, divided
 /// by this. From then on, their number grows only with the logarithm of the bytes in use.
 const PART_OF_ALLOCATIONS: u32 = 16;
 
@@ -94,7 +94,7 @@ impl BlockGrowth {
         let (_, most) = context.budgets.live_memory();
         let cap = rule.cap.max(self.live / u64::from(most / PART_OF_ALLOCATIONS).max(1));
         let size = LiveGrowth { cap, ..rule }.next(self.needed, self.live);
-        // The last allocations that the driver allows get blocks that hold much.
+        // Near the driver's limit of allocations, each block has to hold much.
         let is_scarce = context.budgets.is_near_max_live_memory();
         let size = if is_scarce { size.max(self.config.block_size >> MAX_HALVINGS) } else { size };
         // No request exceeds the block size.

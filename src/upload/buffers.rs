@@ -185,8 +185,8 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
         self.memory_types.len()
     }
 
-    /// Creates a buffer in the first of these heaps that has space. `last_error` is the error of earlier attempts. A buffer
-    /// that is `alone` does not fit the blocks of the arena's own pool.
+    /// Creates a buffer in the first of these heaps that has space. `last_error` is the error of earlier attempts. A
+    /// buffer that is `alone` does not fit the blocks of the arena's own pool.
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.

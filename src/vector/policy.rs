@@ -128,7 +128,7 @@ pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32)
 /// cost little; among equals the newest. The items are units and regions.
 #[inline]
 pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>, excess: u64) -> Option<RegionId> {
-    // Below the excess more is better, above it less is.
+    // Below the excess the largest is best, above it the smallest.
     let rank = |&(units, region): &(u64, RegionId)| {
         let is_enough = units >= excess;
         (is_enough, if is_enough { u64::MAX - units } else { units }, region)
@@ -136,19 +136,19 @@ pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>, excess: 
     empty.max_by_key(rank).map(|(_, region)| region)
 }
 
-/// Growth that follows the units in use: a new block has a part of them, and so have the empty blocks that stay.
+/// Growth that follows the units in use: a new block has a fraction of them, and so have the empty blocks that stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LiveGrowth {
     /// Sizes are multiples of this, and no block is smaller.
     pub(crate) step: u64,
-    /// A block is larger only for a larger request.
+    /// Only a larger request gets a larger block.
     pub(crate) cap: u64,
 }
 
 impl LiveGrowth {
-    /// New blocks, and the unused units that stay, have the units in use divided by this.
+    /// A new block has the units in use, divided by this. So many unused units stay, too.
     const PART: u64 = 4;
-    /// The unused units that stay in any case, in steps.
+    /// The number of steps that stay unused beyond that.
     const STEPS_KEPT: u64 = 2;
 
     /// The size of a block for a request of `needed` units beside `live` ones.

@@ -56,7 +56,7 @@ fn each_memory_type_has_its_own_sizes() {
     assert_eq!(distinct(grown), [12, 36, 68], "blocks of 12, 24 and 32 MiB");
     let (third, grown) = reserved(&allocator, 2, MIB, 3);
     assert_eq!(distinct(grown), [2, 6], "blocks of 2 and 4 MiB: it begins with an eighth");
-    // More than half of the largest block: at first where room is.
+    // More than half of the largest block size: the first enters a block that has room.
     let large = [memory(&allocator, 0, 9 * MIB), memory(&allocator, 0, 9 * MIB)];
     assert_eq!(large.each_ref().map(Allocation::is_dedicated), [false, true]);
     free(&allocator, first.into_iter().chain(second).chain(third).chain(large));

@@ -69,7 +69,7 @@ fn a_block_costs_the_driver_little_time() {
     }
 }
 
-/// With 4096 allocations on the device, blocks become larger than the driver's time would have them.
+/// If the device allows 4096 allocations, blocks exceed the bound that the driver's time sets.
 #[test]
 fn the_number_of_blocks_stays_far_from_the_limit_of_the_device() {
     let profile = *having(|profile| {

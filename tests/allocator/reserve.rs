@@ -56,7 +56,7 @@ fn a_used_block_that_is_kept_goes_with_a_trim() {
     assert_eq!(fixture.allocator.trim(), 64 * MIB);
 }
 
-/// Unused blocks count, reserved or not. Those that were not reserved are from now on.
+/// Unused blocks count, reserved or not. Afterwards all of them are reserved.
 #[test]
 fn what_exists_is_reserved_first() {
     let fixture = plain(1);

@@ -66,7 +66,7 @@ pub(crate) enum PeersCommand {
     Threads,
     /// Latency of one thread's calls while vkAllocateMemory blocks another
     Growth,
-    /// Frames of a program that grows and shrinks: the worst of each call; at its best with `--driver vulkan`
+    /// The slowest frame and calls of a program that grows and shrinks; most useful with `--driver vulkan`
     Frames {
         /// MiB of device-local buffers at the peak; by default 6144, at most a quarter of the largest heap
         #[arg(long)]

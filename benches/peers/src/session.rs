@@ -334,7 +334,7 @@ impl Session {
         self.print(
             "Engines alone, nanoseconds for each pair",
             &[
-                "The ratios are to Sublet's engine. offset-allocator knows no alignment: it is asked for as much more.",
+                "The ratios are to Sublet's engine. offset-allocator has no alignment, so its requests are larger by the alignment.",
             ],
             table,
         )?;

@@ -15,7 +15,7 @@ pub(crate) fn drivers(asked: &Driver) -> Vec<Driver> {
     std::iter::once(asked.clone()).chain(has_real.then_some(real)).collect()
 }
 
-/// Returns title, note and table, and tells each result.
+/// Returns title, note and table, and calls `tell` with each result.
 pub(crate) fn table(
     driver: &Driver,
     options: &Options,

@@ -12,10 +12,10 @@
 //! | [`Binder`] | staging by set and binding, and binding of changes | one | all at once, when the recording is done |
 //!
 //! ```text
-//! Binder ----> TransientSets ----> pools ----+
-//!    |    PersistentSets ---> pools ----+--> DescriptorDevice --> the driver
-//!    |         DescriptorHeap ---> stores ---+
-//!    +----> pages of an upload arena, where descriptors are in buffers
+//! Binder ---> TransientSets ----> pools ----+
+//!    |        PersistentSets ---> pools ----+--> DescriptorDevice --> the driver
+//!    |        DescriptorHeap ---> stores ---+
+//!    +------> pages of an upload arena, if descriptors are in buffers
 //! ```
 //!
 //! The layout determines the size of a set, and Vulkan cannot report the bindings of a layout: a [`SetLayout`] can. A

@@ -563,9 +563,9 @@ pub trait Metadata: Sized + fmt::Debug {
         allocate_elsewhere(self, request, is_closed)
     }
 
-    /// Removes a region and its grants. Later grants go where they would go if the region still existed and were
-    /// [closed](Self::allocate_outside). Meant for copies of an engine, on which requests are tried. A [`Tlsf`] with slabs
-    /// may choose other offsets: its slabs depend on the live units, and those of the region are gone.
+    /// Removes a region and its grants. Later grants go where they would go if the region existed and were
+    /// [closed](Self::allocate_outside). Meant for copies of an engine, on which requests are tried. A [`Tlsf`] with
+    /// slabs may choose other offsets, because its slabs depend on the live units, and the region has none.
     ///
     /// ```
     /// use sublet_engines::*;

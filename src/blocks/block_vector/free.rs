@@ -43,7 +43,7 @@ impl MemoryBlockVector {
         match follow_up {
             FollowUp::Block(block) => {
                 self.destroy_block(context, block);
-                // The end of a large allocation may leave more empty blocks than one over the bound.
+                // A large allocation lowers the bound when it is freed, possibly by the bytes of several empty blocks.
                 while let Some(block) = self.take_surplus(context) {
                     self.destroy_block(context, block);
                 }
@@ -185,8 +185,8 @@ impl MemoryBlockVector {
         Some((memory_type, core.active.as_ref()?.empties(reserved)))
     }
 
-    /// Frees empty blocks, and reserved ones if `reserved` is set, except the first ones of a pool. The caller emits the
-    /// events after it has released its locks.
+    /// Frees empty blocks, and reserved ones if `reserved` is set, except the first ones of a pool. The caller emits
+    /// the events after it has released its locks.
     pub(crate) fn return_empty(&self, context: &DeviceContext, reserved: bool) -> Vec<ReturnedBlock> {
         // A separate statement releases the lock before the driver call.
         let emptied = self.core.lock().active.as_mut().map_or_else(Vec::new, |active| {

@@ -1,7 +1,7 @@
 //! Maintenance: a program that calls `Allocator::maintain` once per frame gets its blocks created and freed there.
 //!
 //! Before the first call, and for a program that stops calling, a free that leaves a surplus empty block frees it at
-//! once. In between, such blocks stay until a call finds that they were unused for [`WINDOW`] calls.
+//! once. While a program calls it regularly, such blocks stay until they were unused for [`WINDOW`] calls.
 
 use super::super::device_block::DeviceContext;
 use super::super::events::PendingEvents;
@@ -14,7 +14,7 @@ use sublet_engines::{Alignment, Metadata, RegionId, Strategy, Tag};
 
 /// The calls whose growth predicts that of the next ones, and after which an unused block may be freed.
 const WINDOW: usize = 32;
-/// The free bytes should last for so many calls, so that several vectors that run low together get their blocks in turn.
+/// The free bytes should last for this many calls, so that vectors that run low together get their blocks in turn.
 const CALLS_AHEAD: u64 = 3;
 
 /// State of a vector that is maintained.
@@ -26,8 +26,8 @@ pub(super) struct Upkeep {
     used: u64,
     /// Bytes by which the last calls found the vector grown.
     growth: [u64; WINDOW],
-    /// Bytes of blocks that may still become empty until the next call: at first those of all blocks. `None` once more
-    /// did. The program then does not call regularly, and frees release blocks at once until the next call.
+    /// Bytes of blocks that may still become empty until the next call, initially those of all blocks. `None` after
+    /// more became empty: the program does not call regularly, so frees release blocks at once until the next call.
     may_empty: Option<u64>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct MaintenanceWish {
 }
 
 impl MemoryBlockVector {
-    /// Measures the growth since the last call. Returns the driver calls that would serve the vector, or `None` if there
-    /// are none.
+    /// Measures the growth since the last call. Returns the driver calls that would serve the vector, or `None` if it
+    /// needs none.
     pub(crate) fn observe(&self) -> Option<MaintenanceWish> {
         // A vector without memory needs none until it has grown.
         if !self.had_memory.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ impl MemoryBlockVector {
         (wish.lack.is_some() || wish.idle.is_some()).then_some(wish)
     }
 
-    /// Frees an empty block that was not used for long. Returns its bytes, and those of the next one.
+    /// Frees a block that was empty for a long time. Returns its bytes, and those of the next one.
     pub(crate) fn free_idle_block(&self, context: &DeviceContext) -> Option<(u64, Option<u64>)> {
         let (block, next) = {
             let mut core = self.core.lock();
@@ -218,8 +218,8 @@ impl Active {
         self.plan_growth(&request, dedicated).ok()
     }
 
-    /// The largest empty block that no call in the window found used, if there are more blocks than a vector without
-    /// maintenance would keep, and if the others are enough for the growth that is expected.
+    /// The largest empty block that was unused in the whole window, if there are more blocks than a vector without
+    /// maintenance would keep, and if the others have room for the expected growth.
     fn idle_block(&self) -> Option<(RegionId, u64)> {
         let upkeep = self.upkeep.as_ref()?;
         if !self.has_surplus() {

@@ -5,7 +5,7 @@
 //! them, and `returns.rs` handles allocations that another thread frees.
 //!
 //! ```text
-//!   allocate      home? -- 0 --> core: try_lock --> engine                        the fast path: `try_allocate`
+//!   allocate      shard? -- 0 --> core: try_lock --> engine                       the fast path: `try_allocate`
 //!                   |                    \-- contended: count that, wait, or get a shard
 //!                   \-- n --> shard n: lock --> its engine --> full: lease a range of the core
 //!                 full: empty leased ranges return --> growth: try again, call the driver
@@ -19,7 +19,7 @@
 //! |---|---|---|
 //! | `core` | the engine, the list of blocks, their map counts | never |
 //! | one for each shard | the shard's engine, its leased ranges | never |
-//! | `growth` | one thread at a time makes a block: a thread that finds the vector full takes it, **tries again**, and only then calls the driver | yes |
+//! | `growth` | one thread at a time creates a block: a thread that finds the vector full takes it, **tries again**, and only then calls the driver | yes |
 //! | `mappings` | mapping and unmapping; a thread that is about to free a block waits for it once | yes |
 //! | `dedicated` | the list of dedicated allocations | never |
 //!

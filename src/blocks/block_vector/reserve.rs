@@ -15,7 +15,7 @@ use sublet_engines::{Metadata, RegionId};
 /// A partial block is rounded up to a multiple of this.
 const RESERVED_STEP: u64 = 1 << 20;
 
-/// The blocks that a reservation is still missing.
+/// The blocks that a reservation has to create.
 #[derive(Debug)]
 struct Reservation {
     growth: BlockGrowth,
@@ -117,12 +117,12 @@ impl Active {
         })
     }
 
-    /// Allows that all reserved blocks that are still unused are freed.
+    /// Ends the reservation of all unused blocks, so that they may be freed.
     pub(super) fn end_reservations(&mut self) {
         (0..narrow(self.blocks.len())).for_each(|id| self.end_reservation(RegionId(id)));
     }
 
-    /// Allows that a reserved block is freed, if it is still unused.
+    /// Ends the reservation of a block that is unused, so that it may be freed.
     fn end_reservation(&mut self, region: RegionId) {
         if self.block_of(region).is_some_and(|block| block.reserved) && self.is_unused(region) {
             let calls = self.maintained_calls();
@@ -140,7 +140,7 @@ impl Active {
         self.empty_blocks -= 1;
     }
 
-    /// Bytes of the blocks for a reservation that is missing so many.
+    /// Rounds the missing bytes of a reservation up to the bytes of its new blocks.
     fn rounded_reservation(&self, missing: u64) -> u64 {
         let config = &self.config;
         // A smaller block would not have the capacity: the buddy engine halves, and fixed sizes are fixed.
@@ -154,7 +154,7 @@ impl Active {
         bytes.div_ceil(self.config.block_size.max(1))
     }
 
-    /// Checks the limits of a reservation, and keeps the blocks that exist already.
+    /// Checks the limits of a reservation, and reserves the unused blocks that exist.
     fn plan_reservation(
         &mut self,
         budgets: &Budgets,

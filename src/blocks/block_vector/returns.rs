@@ -53,8 +53,8 @@ pub(super) enum Left {
     /// The key is in the ring; the owner will find it.
     There,
     /// The key is in the ring; the caller has to drain it if the lock is free. If not, a later free does, because the
-    /// shard has more live allocations than the ring has slots. So threads never wait for each other here: a shard whose
-    /// own thread is busy elsewhere would otherwise make all of them queue for its lock.
+    /// shard has more live allocations than the ring has slots. So threads never wait for each other here: a shard
+    /// whose own thread is busy elsewhere would otherwise make all of them queue for its lock.
     Soon,
     /// The key is in the ring; the caller has to take the lock and drain it.
     Now,

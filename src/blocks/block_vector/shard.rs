@@ -25,7 +25,7 @@ const FIRST_LEASE: u64 = 1 << 20;
 const LEAST_LEASE: u64 = 64 << 10;
 /// A range has at most this many bytes.
 const LARGEST_LEASE: u64 = 16 << 20;
-/// A range has at most the bytes of a block, divided by this.
+/// A range has at most the bytes of a block of the largest size, divided by this.
 const LEASES_IN_A_BLOCK: u64 = 16;
 /// A new range has the bytes that the shard has already, divided by this.
 const GROWTH: u64 = 4;

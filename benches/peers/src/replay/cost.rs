@@ -9,7 +9,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// The sizes of the table, in MiB.
 const SIZES: [f64; 4] = [1.0, 16.0, 64.0, 256.0];
 
-/// The kind of memory, which decides about the time of an allocation.
+/// The kind of memory, which determines the time of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryCost {
     DeviceLocal,

@@ -85,7 +85,7 @@ fn run<P: Peer>(gpu: &TestGpu, scale: FramesScale, mut peer: P) -> Result<Frames
     let (mut refused, mut peak) = (0, 0);
     let steady = scale.frames / 4;
     for at in 0..2 * scale.frames + 2 * steady {
-        // Of the peak, in frames.
+        // The frames of growth that this size corresponds to; the peak has `scale.frames`.
         let level = match at {
             at if at < scale.frames => at + 1,
             at if at < scale.frames + steady => scale.frames,

@@ -94,7 +94,7 @@ impl Bucket {
 
 /// Buckets in the first segment of a table. Each further segment holds twice as many as the one before.
 const FIRST_SEGMENT: u32 = 8;
-/// 29 segments cover all indices of a bucket but the last few.
+/// 29 segments cover all indices of buckets, except the last few.
 const SEGMENTS: usize = 29;
 
 /// All buckets. A reference to a bucket needs no lock, because the table only grows and its elements never move.
@@ -116,8 +116,8 @@ impl BucketTable {
         self.0.get(segment)?.get()?.get(position)
     }
 
-    /// Returns the bucket at `at`; `None` beyond the last segment. Segments are created in their order, because the
-    /// registry hands out indices in theirs.
+    /// Returns the bucket at `at`; `None` beyond the last segment. Segments are created in order, because the registry
+    /// hands out indices in order.
     pub(super) fn get_or_make(&self, at: u32) -> Option<&Bucket> {
         let (segment, position) = Self::locate(at)?;
         let make = || (0..FIRST_SEGMENT << segment).map(|_| Bucket::new()).collect();

@@ -270,8 +270,8 @@ impl Frames {
 
     /// Ends the frame. The next frame of this slot waits for the submissions since `begin`.
     ///
-    /// [Maintains](sublet::Allocator::maintain) the allocator, unless [`FramesCreateInfo::maintain`] is `None`: while the
-    /// device works, blocks are created before they are needed, and empty ones are freed.
+    /// [Maintains](sublet::Allocator::maintain) the allocator, unless [`FramesCreateInfo::maintain`] is `None`: blocks
+    /// are created before they are needed, and empty ones are freed, while the device works.
     pub fn end(&mut self) {
         let slot = self.slot();
         self.slots[slot].clear();

@@ -36,8 +36,8 @@ impl ImagePart {
 /// Upload memory for a part of the data. The program fills it, on any thread.
 ///
 /// The content is arbitrary, for example an earlier upload. Therefore the bytes are [`MaybeUninit`]: safe code cannot
-/// read them. The device copies every byte, written or not; it has no notion of uninitialised memory. So a piece that
-/// the program does not fill is no undefined behaviour, but the buffer or image then has arbitrary content.
+/// read them. The device copies every byte, written or not. Leaving bytes unwritten is no undefined behaviour, but the
+/// buffer or image then has arbitrary content.
 ///
 /// Write each byte once, in increasing order: the memory may be write-combined. [`io::Write`] writes to the start of
 /// the piece and removes these bytes from it, so a decoder can write to a piece directly.
@@ -61,7 +61,7 @@ pub struct UploadPiece<'a> {
 }
 
 impl UploadPiece<'_> {
-    /// Divides the piece before byte `at`, for more threads than pieces.
+    /// Divides the piece in two, the first with `at` bytes, for more threads than pieces.
     ///
     /// # Panics
     /// If the piece has fewer bytes.

@@ -66,7 +66,7 @@ impl<'a> ImageData<'a> {
     }
 }
 
-/// The checked rows of [`ImageData`]. Units: bytes, but for `rows` of a slice.
+/// The checked rows of [`ImageData`]. Units: bytes, except for `rows`, the number of rows of a slice.
 struct SourceRows<'a> {
     bytes: &'a [u8],
     row_bytes: usize,

@@ -204,7 +204,7 @@ impl MemoryBlockVector {
             if std::mem::replace(&mut active.is_compacted, true) {
                 return Err(BeginVectorError::InProgress);
             }
-            // Empty blocks no longer wait for maintenance.
+            // Empty blocks do not wait for maintenance while the vector is compacted.
             active.heeds_below = u64::MAX;
             active.blocks.iter_mut().flatten().for_each(|block| block.stays = false);
             let effort = match effort {

@@ -1,4 +1,4 @@
-//! Tests of `SetBooks` without a driver. `tests/descriptors_persistent` tests the driver calls.
+//! Tests of `SetBooks` without a driver. `tests/persistent` tests the driver calls.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod buckets;
