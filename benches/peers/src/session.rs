@@ -290,8 +290,8 @@ impl Session {
         };
         self.print(
             "Bytes reserved for each live byte",
-            &["The most that was reserved over the most that was live / in the end. Rows are left out where the caller \
-               says how much is reserved, or where next to nothing is live."],
+            &["The most that was reserved over the most that was live / in the end. Rows are missing if the caller \
+               chooses the reserved bytes, or if almost nothing is live."],
             table(&reserved),
         )?;
         let calls = |figures: &CaseFigures| {

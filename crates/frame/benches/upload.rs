@@ -312,7 +312,7 @@ impl Uploads {
     }
 }
 
-/// Uploads chunks with `upload`, or with `upload_with` on the threads of a crew.
+/// Uploads chunks with `upload`, or with `upload_with` on several threads.
 fn upload(
     uploads: &mut Uploads,
     source: &mut Source,

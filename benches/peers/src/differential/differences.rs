@@ -38,7 +38,7 @@ differences! {
     LostDevice "lost-device"
         "an error that is no shortage of memory ends the attempt; VMA goes on to the next place";
     FailedMapping "failed-mapping"
-        "a mapping that fails is told as such and leaves no empty block; VMA takes it for a lack of room and tries other blocks";
+        "a mapping that fails is reported as such and leaves no empty block; VMA takes it for a lack of room and tries other blocks";
     PoolMemoryType "pool-memory-type"
         "a pool whose memory type the resource cannot be in is refused; VMA allocates, and binding is then invalid use";
     PoolBlockSize "pool-block-size"
