@@ -47,9 +47,9 @@ impl Allocator {
     ///   last for less than three calls. The block has the usual size, or that of the expected growth if it is larger.
     ///   Nothing is created above a heap's budget.
     /// - After the first call, frees do not return blocks to the driver. Empty blocks wait until 32 calls found them
-    ///   unused. Then each call frees one, down to the number that would stay without maintenance. Such blocks count as
-    ///   reserved in statistics and budgets. A request that would otherwise fail, a heap over its budget, a
-    ///   defragmentation, and [`trim`](Self::trim) free them at once.
+    ///   unused. Then each call frees one, down to the number that would stay without maintenance. Statistics and
+    ///   budgets count such blocks. A request that would otherwise fail, a heap over its budget, a defragmentation, and
+    ///   [`trim`](Self::trim) free them at once.
     /// - If more bytes of blocks become empty between two calls than all blocks had at the first of them, the program
     ///   does not call regularly. Until the next call, blocks are then freed as without maintenance.
     ///

@@ -2,7 +2,7 @@
 //!
 //! Everything here starts from a [`DescriptorDevice`]: the descriptor capabilities of a device, queried once and shared
 //! by all objects created from it. A [`Clock`](sublet::retire::Clock) reports when a resource may be reused. [The
-//! guide](guide) explains which of these to choose.
+//! guide](guide) explains which type to choose.
 //!
 //! | | for | threads | reused |
 //! |---|---|---|---|

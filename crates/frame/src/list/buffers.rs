@@ -214,14 +214,14 @@ impl CommandList {
         })
     }
 
-    /// Writes `size` bytes to a buffer at `offset`, which `fill` writes to upload memory itself: for data that is read,
-    /// decoded or generated, and for several threads. Records nothing if `size` is 0, and does not call `fill`.
+    /// Writes `size` bytes to a buffer at `offset`. `fill` writes them to upload memory itself: for data that is read,
+    /// decoded or generated, and for several threads. If `size` is 0, records nothing and does not call `fill`.
     ///
     /// The pieces have the size of a page of upload memory each, except the last. `fill` may distribute them to
     /// threads. It must return `Ok` only when all are filled: see [`UploadPiece`].
     ///
     /// # Errors
-    /// See [`ListError`], and the errors of `fill`. Nothing was recorded; the upload memory is free again when the
+    /// See [`ListError`], and the errors of `fill`. Nothing was recorded. The upload memory can be used again when the
     /// device is done with the list, or the list is dropped.
     ///
     /// ```

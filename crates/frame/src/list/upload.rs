@@ -144,7 +144,7 @@ fn pieces(stages: &mut [ImageStage]) -> Vec<ImagePiece<'_>> {
         ImagePiece {
             index: one.index,
             part: one.region.part(),
-            // The bytes of a region fit a `usize` since they are mapped.
+            // The bytes of a region fit a `usize`, because they are mapped.
             row_bytes: usize::try_from(one.region.row_bytes).unwrap_or(usize::MAX),
             data: UploadPiece { offset: one.packed, bytes },
         }
@@ -199,15 +199,15 @@ impl CommandList {
         })
     }
 
-    /// Uploads texels that `fill` writes to upload memory itself, as [`upload_image`](Self::upload_image) does with
-    /// texels that are in memory already.
+    /// Uploads texels to an image, as [`upload_image`](Self::upload_image) does, but `fill` writes them to upload memory
+    /// itself.
     ///
-    /// The pieces are at most a page of upload memory each, except if the queue copies nothing but whole subresources.
+    /// The pieces have at most a page of upload memory each, unless the queue copies only whole subresources.
     /// `fill` may distribute them to threads. It must return `Ok` only when all are filled: see [`UploadPiece`]. It is
     /// not called if there are no parts.
     ///
     /// # Errors
-    /// See [`ListError`], and the errors of `fill`. Nothing was recorded; the upload memory is free again when the
+    /// See [`ListError`], and the errors of `fill`. Nothing was recorded. The upload memory can be used again when the
     /// device is done with the list, or the list is dropped.
     ///
     /// ```
