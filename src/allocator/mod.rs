@@ -169,8 +169,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Frees every empty block, except the minimum number in each pool, and unmaps memory without users. Unused memory
-    /// of threads' shards returns first. Returns the bytes freed.
+    /// Frees every empty block, except the minimum number in each pool and [reserved](Self::reserve) blocks, and unmaps
+    /// memory without users. Unused memory of threads' shards returns first. Returns the bytes freed.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

@@ -647,7 +647,7 @@ impl Allocator {
         if self.is_always_dedicated() {
             return Ok(DedicatedUse::Required("always_dedicated"));
         }
-        // Where the number of blocks is limited, dedicated memory would count as a block for one allocation.
+        // If the number of blocks is limited, dedicated memory would count as a block for one allocation.
         let is_better = !config.is_limited()
             && (requirements.prefers_dedicated || requirements.size > config.block_size / 2);
         Ok(if is_better { DedicatedUse::Preferred } else { DedicatedUse::Possible })
