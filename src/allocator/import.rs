@@ -36,8 +36,8 @@ impl Allocator {
     /// # Safety
     /// 1. `buffer_info` is valid for the device, and its chain has no `VkExternalMemoryBufferCreateInfo`.
     /// 2. `memory` is host memory that stays valid for reads and writes until the buffer is destroyed
-    ///    (VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750). A file that is mapped for reading alone may be
-    ///    rejected by the driver.
+    ///    (VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750). The driver may reject a file that is mapped only
+    ///    for reading.
     /// 3. The host does not write bytes while the device reads them, and accesses none that the device writes.
     ///
     /// ```

@@ -11,14 +11,15 @@ use super::{ForeignHandle, MemoryError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReserveMemoryError {
-    /// The memory type does not exist, or the allocator may not use it.
+    /// The memory type does not exist, or the allocator may not use it. Remedy: one of the allowed types.
     MemoryType {
         /// The given index.
         memory_type: u32,
         /// The allowed types, one bit each.
         allowed: u32,
     },
-    /// The pool may not have so many blocks. The driver was not called.
+    /// The pool may not have so many blocks. The driver was not called. Remedy: fewer bytes, or a larger
+    /// [`max_block_count`](crate::PoolCreateInfo::max_block_count).
     TooManyBlocks {
         /// Bytes of the missing blocks.
         bytes: u64,
@@ -29,8 +30,8 @@ pub enum ReserveMemoryError {
         /// The maximum number of blocks.
         max_block_count: u32,
     },
-    /// The heap, a limit, its budget or the driver does not allow it. If the driver was not called, the size in the
-    /// error is that of all missing blocks.
+    /// The size of the heap, its limit, its budget or the driver does not allow it. If the driver was not called, the
+    /// size in the error is that of all missing blocks.
     Memory(MemoryError),
     /// The pool belongs to another allocator, or was destroyed.
     Foreign(ForeignHandle),
