@@ -522,7 +522,7 @@ typedef struct VmaAllocatorCreateInfo {
     /* The physical device, and the device that was made from it. Both outlive the allocator. */
     VkPhysicalDevice VMA_NOT_NULL physicalDevice;
     VkDevice VMA_NOT_NULL device;
-    /* The most bytes of a block in heaps above 1 GiB, by VMA's rule for growth; 0 for blocks that follow the bytes in use. */
+    /* The most bytes of a block in heaps above 1 GiB, by VMA's rule; 0 for blocks that follow the bytes in use. */
     VkDeviceSize preferredLargeHeapBlockSize;
     /* Passed to every function of Vulkan that takes them; null for none. */
     const VkAllocationCallbacks *VMA_NULLABLE pAllocationCallbacks;

@@ -14,8 +14,8 @@ impl Allocator {
     ///
     /// Afterwards unused blocks have at least `bytes` in total. Blocks that are unused already count, so a second call
     /// with the same size creates nothing. New blocks have the largest block size of the memory type
-    /// ([`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes)). The last one may be smaller, and
-    /// is a multiple of 1 MiB.
+    /// ([`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes)). The last one may be smaller,
+    /// and is a multiple of 1 MiB.
     ///
     /// [`trim`](Self::trim) and frees keep reserved blocks until something was allocated and freed in them. If an
     /// allocation would otherwise fail, unused reserved blocks of its heap are freed. A reservation respects the heap's

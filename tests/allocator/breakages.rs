@@ -1,6 +1,6 @@
 //! Regression tests for faults that the test suite of VMA does not detect. Each was checked by mutation: the test fails
-//! if the named part is broken. Most tests are in the file of their subject. Hysteresis of mappings has no test, because
-//! mappings stay until `trim`.
+//! if the named part is broken. Most tests are in the file of their subject. Hysteresis of mappings has no test,
+//! because mappings stay until `trim`.
 //!
 //! | broken part | test |
 //! |---|---|

@@ -21,9 +21,9 @@
 //!
 //! - A request larger than half of the largest block size gets dedicated memory if no block has room. The original
 //!   requires that it is larger than the next block. A request that would fill more than half of the next block gets a
-//!   larger block. Blocks double relative to the largest existing one; the original counts the blocks. With wgpu's sizes
-//!   for its hints, vello (`tests/traces`) reserves 192 MiB with both crates for `Performance`. For `MemoryUsage` it
-//!   reserves 180 MiB here and 188 with the original; with gpu-allocator's default sizes, 208 and 256.
+//!   larger block. Blocks double relative to the largest existing one; the original counts the blocks. With wgpu's
+//!   sizes for its hints, vello (`tests/traces`) reserves 192 MiB with both crates for `Performance`. For `MemoryUsage`
+//!   it reserves 180 MiB here and 188 with the original; with gpu-allocator's default sizes, 208 and 256.
 //! - On heaps of 1 GiB and less, no block is larger than an eighth of the heap. If the driver or the heap's budget has
 //!   no space for a block, the allocator tries a smaller one.
 //! - Sizes in reports and in the log of leaks are those of the allocations. The original adds the padding before them.

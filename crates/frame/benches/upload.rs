@@ -4,8 +4,8 @@
 //! whose figures mean nothing. Arguments: `--device` as in the examples, `--seconds S` for each figure, and
 //! `--memory auto|host|device` for the memory of uploads. `--test` runs each row once.
 //!
-//! Each row uploads the bytes of 256 MiB, which do not fit the caches, to a buffer or an image of the device, in chunks.
-//! At most two submissions of 32 MiB or more are in flight. Memory that is used again is created before the
+//! Each row uploads the bytes of 256 MiB, which do not fit the caches, to a buffer or an image of the device, in
+//! chunks. At most two submissions of 32 MiB or more are in flight. Memory that is used again is created before the
 //! measurement. Each row compares the last chunk with its source.
 #![allow(
     missing_docs,

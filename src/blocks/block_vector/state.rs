@@ -712,8 +712,8 @@ impl Active {
         Some(block.memory)
     }
 
-    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0. With `reserved`, as if the reservations had
-    /// ended.
+    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0. With `reserved`, as if the reservations
+    /// had ended.
     pub(super) fn empties(&self, reserved: bool) -> Emptied {
         let unused = |&(id, block): &(RegionId, &VectorBlock)| block.empty || reserved && self.is_unused(id);
         let count =

@@ -199,8 +199,8 @@ impl CommandList {
         })
     }
 
-    /// Uploads texels to an image, as [`upload_image`](Self::upload_image) does, but `fill` writes them to upload memory
-    /// itself.
+    /// Uploads texels to an image, as [`upload_image`](Self::upload_image) does, but `fill` writes them to upload
+    /// memory itself.
     ///
     /// The pieces have at most a page of upload memory each, unless the queue copies only whole subresources.
     /// `fill` may distribute them to threads. It must return `Ok` only when all are filled: see [`UploadPiece`]. It is

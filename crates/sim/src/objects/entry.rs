@@ -123,8 +123,9 @@ impl EntryResult for u64 {
     }
 }
 
-/// Runs `body` as the entry point `call` of `gpu_state`: counts it, waits for its requested delay, and returns the fault
-/// that was requested for it, if any. A panic in `body` is reported and becomes an error: it must not cross into C.
+/// Runs `body` as the entry point `call` of `gpu_state`: counts it, waits for its requested delay, and returns the
+/// fault that was requested for it, if any. A panic in `body` is reported and becomes an error: it must not cross into
+/// C.
 pub(crate) fn run<R: EntryResult>(gpu_state: &GpuState, call: &'static str, body: impl FnOnce() -> R) -> R {
     if let Some(fault) = gpu_state.faults.enter(call) {
         return R::failed(fault);
