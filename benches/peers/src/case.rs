@@ -19,10 +19,7 @@ pub(crate) struct CaseFigures {
     pub(crate) calls: Calls,
     /// The peer's own host memory per live allocation.
     pub(crate) own_heap: Option<f64>,
-    /// Reserved bytes at the end.
-    pub(crate) end_bytes: u64,
-    /// Live bytes at the end, and the number of memory objects.
-    pub(crate) live_bytes: u64,
+    /// Memory objects at the end.
     pub(crate) blocks: u64,
 }
 
@@ -33,9 +30,6 @@ pub(crate) trait Case {
 
     /// Runs phases, with only the `share`-th part of each list of replacements. Returns nanoseconds and pairs.
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
-
-    /// Sets the byte limit after which the driver rejects allocations.
-    fn limit(&self, bytes: u64);
 
     /// Returns the figures so far, without times and host memory.
     fn figures(&self) -> CaseFigures;
@@ -182,10 +176,6 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
         (time, halves as f64 / 2.0)
     }
 
-    fn limit(&self, bytes: u64) {
-        self.gpu.counters().limit(bytes);
-    }
-
     fn figures(&self) -> CaseFigures {
         let (end, peak) = self.reserved();
         let per = |reserved: u64, live: u64| (live > 0).then(|| reserved as f64 / live as f64);
@@ -193,8 +183,6 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
             reserved_peak: per(peak, self.live_peak),
             reserved_end: per(end, self.live),
             calls: self.gpu.counters().calls(),
-            end_bytes: end,
-            live_bytes: self.live,
             blocks: self.gpu.counters().blocks(),
             ..CaseFigures::default()
         }

@@ -82,52 +82,31 @@ impl Results {
         self.sets.get(&(row, giver)).copied()
     }
 
-    /// Returns the workloads in which Sublet reserved more than VMA, or called the driver more often.
+    /// Returns the workloads in which Sublet reserved more than VMA at the peak.
     pub(crate) fn above_vma(&self, rows: &[(String, String)]) -> Vec<String> {
-        let mut above = Vec::new();
-        for (id, _) in rows {
-            let (Some(own), Some(vma)) = (self.get(id, PeerKind::Sublet), self.get(id, PeerKind::Vma)) else {
-                continue;
-            };
-            // If nothing is live, the remaining block is the one that was emptied last, which is random.
-            let bytes = |of: &CaseFigures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
-            if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
-                above.push(format!(
-                    "{id}: {} bytes in {} blocks are reserved in the end, VMA: {} in {}",
-                    own.end_bytes, own.blocks, vma.end_bytes, vma.blocks
-                ));
-            }
-            if own.calls.allocations > vma.calls.allocations || own.calls.frees > vma.calls.frees {
-                above.push(format!("{id}: {:?} of the driver, VMA: {:?}", own.calls, vma.calls));
-            }
-        }
-        above
+        let peak = |id: &str, kind| self.get(id, kind)?.reserved_peak;
+        let above = rows.iter().filter_map(|(id, _)| {
+            let (own, vma) = (peak(id, PeerKind::Sublet)?, peak(id, PeerKind::Vma)?);
+            (own > vma).then(|| format!("{id}: {own:.2} bytes are reserved for each live one, VMA: {vma:.2}"))
+        });
+        above.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::Calls;
 
     #[test]
     fn what_is_above_vma_is_told() {
         let rows = [("a".to_owned(), "A".to_owned()), ("b".to_owned(), "B".to_owned())];
-        let figures = |end_bytes, allocations, frees| CaseFigures {
-            end_bytes,
-            live_bytes: 1,
-            calls: Calls { allocations, frees, maps: 9 },
-            ..CaseFigures::default()
-        };
+        let figures = |peak| CaseFigures { reserved_peak: Some(peak), ..CaseFigures::default() };
         let mut results = Results::default();
-        results.add("a", PeerKind::Sublet, figures(5, 5, 5));
+        results.add("a", PeerKind::Sublet, figures(1.5));
         assert!(results.above_vma(&rows).is_empty(), "VMA did not take part");
-        results.add("a", PeerKind::Vma, figures(5, 5, 5));
+        results.add("a", PeerKind::Vma, figures(1.5));
         assert!(results.above_vma(&rows).is_empty());
-        for (worse, what) in [((6, 5, 5), "reserved"), ((5, 6, 5), "driver"), ((5, 5, 6), "driver")] {
-            results.add("a", PeerKind::Sublet, figures(worse.0, worse.1, worse.2));
-            let above = results.above_vma(&rows);
-            assert!(above.len() == 1 && above[0].contains(what), "{above:?}");
-        }
+        results.add("a", PeerKind::Sublet, figures(1.6));
+        assert_eq!(results.above_vma(&rows), ["a: 1.60 bytes are reserved for each live one, VMA: 1.50"]);
     }
 }
