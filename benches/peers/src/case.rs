@@ -31,6 +31,10 @@ pub(crate) trait Case {
     /// Runs phases, with only the `share`-th part of each list of replacements. Returns nanoseconds and pairs.
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
 
+    /// Sets the byte limit after which the driver rejects allocations.
+    #[cfg(test)]
+    fn limit(&self, bytes: u64);
+
     /// Returns the figures so far, without times and host memory.
     fn figures(&self) -> CaseFigures;
 
@@ -174,6 +178,11 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
         let resets = phases.iter().any(|phase| matches!(phase, Phase::Reset));
         let halves = phases.iter().map(halves).sum::<usize>() * if resets { 2 } else { 1 };
         (time, halves as f64 / 2.0)
+    }
+
+    #[cfg(test)]
+    fn limit(&self, bytes: u64) {
+        self.gpu.counters().limit(bytes);
     }
 
     fn figures(&self) -> CaseFigures {

@@ -1,7 +1,7 @@
 //! The drivers: one that does nothing, simulated ones, and the system's own, each below a thin layer that counts.
 //!
 //! The layer is between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`. No other
-//! function of the device passes through it. It counts and delays all peers equally on any driver. These four
+//! function of the device passes through it. It counts, delays and limits all peers equally on any driver. These four
 //! calls are rare, and cost about fifty nanoseconds more than without the layer.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
@@ -70,6 +70,7 @@ pub(crate) struct Counters {
     maps: AtomicU64,
     reserved: AtomicU64,
     peak: AtomicU64,
+    limit: AtomicU64,
     delay: AtomicU64,
     objects: Mutex<HashMap<vk::DeviceMemory, GpuMemoryObject>>,
     /// The objects created since the last [`Counters::take_created`]; `None` unless they are listed.
@@ -101,6 +102,7 @@ impl Default for Counters {
             maps: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
             delay: AtomicU64::new(0),
             objects: Mutex::default(),
             created: Mutex::default(),
@@ -152,13 +154,24 @@ impl Counters {
         self.created.lock().replace(Vec::new()).unwrap_or_default()
     }
 
+    /// Makes `vkAllocateMemory` fail if the sum of all memory would exceed this.
+    #[cfg(test)]
+    pub(crate) fn limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
     fn delay(&self, delay: Duration) {
         self.delay.store(delay.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    fn take(&self, bytes: u64) {
+    fn take(&self, bytes: u64) -> bool {
         let reserved = self.reserved.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if reserved > self.limit.load(Ordering::Relaxed) {
+            self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
         self.peak.fetch_max(reserved, Ordering::Relaxed);
+        true
     }
 }
 
@@ -203,7 +216,9 @@ unsafe extern "system" fn allocate_memory(
         std::thread::sleep(Duration::from_nanos(delay));
     }
     counters.allocations.fetch_add(1, Ordering::Relaxed);
-    counters.take(size);
+    if !counters.take(size) {
+        return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+    }
     // SAFETY: the caller's arguments, except its callbacks: the driver's own host memory is not measured.
     let result = unsafe { (layer.allocate)(device, info, std::ptr::null(), memory) };
     if result == vk::Result::SUCCESS {
