@@ -20,6 +20,7 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator) {
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 1 && statistics.blockBytes == 65536 && statistics.allocationCount == 0);
 
+#ifdef VMA_SUBLET
     REQUIRE(subletReserve(allocator, pool, 0, 65537));
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 2);
@@ -28,6 +29,7 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator) {
     subletMaintain(allocator, 1, 1);
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 2 && statistics.allocationCount == 0);
+#endif
 
     const char *name = "?";
     vmaGetPoolName(allocator, pool, &name);
