@@ -14,8 +14,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
-use sublet_examples::{Arguments, Context, Result, note};
-use sublet_frame::{Buffer, Features, Frames, FramesCreateInfo, QueueInfo, UploadPiece};
+use sublet_examples::{Arguments, Context, Result, frame_features, note};
+use sublet_frame::{Buffer, Frames, FramesCreateInfo, QueueInfo, UploadPiece};
 
 /// Decoded bytes of a block, the unit that a thread decodes.
 const BLOCK: usize = 256 << 10;
@@ -93,18 +93,6 @@ fn main() -> ExitCode {
     sublet_examples::run_with(HELP, options, |context, options| stream(context, &options))
 }
 
-fn features(context: &Context) -> Features {
-    match (context.gpu(), context.enabled()) {
-        (Some(gpu), _) => Features::for_gpu(gpu),
-        (None, Some(enabled)) => Features {
-            timeline_semaphore: enabled.timeline_semaphore,
-            synchronization2: enabled.synchronization2,
-            ..Features::default()
-        },
-        (None, None) => Features::default(),
-    }
-}
-
 fn target(frames: &Frames) -> Result<Buffer> {
     let usage = vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let info = vk::BufferCreateInfo::default().size(SEGMENT).usage(usage);
@@ -118,7 +106,7 @@ fn stream(context: &Context, options: &Options) -> Result<()> {
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
     let info = FramesCreateInfo {
-        features: features(context),
+        features: frame_features(context),
         frames_in_flight: IN_FLIGHT,
         uploads: UploadArenaCreateInfo { page_size: PAGE, ..UploadArenaCreateInfo::default() },
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)

@@ -13,6 +13,8 @@ mod compute;
 mod copies;
 mod data;
 mod features;
+#[cfg(feature = "frame")]
+mod frame_features;
 mod frames;
 mod loaded;
 mod messenger;
@@ -34,6 +36,8 @@ pub use copies::{
 };
 pub use data::{Random, checksum};
 pub use features::Enabled;
+#[cfg(feature = "frame")]
+pub use frame_features::frame_features;
 pub use frames::Frames;
 pub use text::{Table, bytes, chain, count, heading, note};
 

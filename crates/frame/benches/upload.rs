@@ -32,10 +32,10 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use sublet::upload::{UploadArenaCreateInfo, UploadMemory};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryUsage};
-use sublet_examples::{Arguments, Context, Result};
+use sublet_examples::{Arguments, Context, Result, frame_features};
 use sublet_frame::{
-    Buffer, CommandList, Features, Frames, FramesCreateInfo, Image, ImageData, ImagePart, ListError,
-    QueueInfo, UploadPiece,
+    Buffer, CommandList, Frames, FramesCreateInfo, Image, ImageData, ImagePart, ListError, QueueInfo,
+    UploadPiece,
 };
 
 use crate::host_image::HostImage;
@@ -261,17 +261,8 @@ impl Uploads {
     fn new(context: &Context, allocator: &Arc<Allocator>, memory: UploadMemory) -> Result<Self> {
         let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
         let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
-        let features = match (context.gpu(), context.enabled()) {
-            (Some(gpu), _) => Features::for_gpu(gpu),
-            (None, Some(enabled)) => Features {
-                timeline_semaphore: enabled.timeline_semaphore,
-                synchronization2: enabled.synchronization2,
-                ..Features::default()
-            },
-            (None, None) => Features::default(),
-        };
         let info = FramesCreateInfo {
-            features,
+            features: frame_features(context),
             frames_in_flight: IN_FLIGHT,
             uploads: UploadArenaCreateInfo { memory, ..UploadArenaCreateInfo::default() },
             ..FramesCreateInfo::new(instance, device, physical, context.api_version(), allocator, &queues)

@@ -18,9 +18,9 @@ use sublet_descriptors::{
     BindPoint, BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, Descriptor,
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace,
 };
-use sublet_examples::{Compute, Context, Result, bytes, note};
+use sublet_examples::{Compute, Context, Result, bytes, frame_features, note};
 use sublet_frame::{Frames, FramesCreateInfo, PipelineLayout, QueueInfo, StorageAccess};
-use sublet_shader_examples::{compile, frame_features};
+use sublet_shader_examples::compile;
 
 use task::{Arrays, BYTES, Heap, Task, buffer, set_layout};
 

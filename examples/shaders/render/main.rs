@@ -33,9 +33,8 @@ use image::DynamicImage;
 use sublet::upload::UploadArenaCreateInfo;
 use sublet::{Allocator, AllocatorCreateInfo, Tracking};
 use sublet_descriptors::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
-use sublet_examples::{Context, Result, Table, bytes, heading, note};
+use sublet_examples::{Context, Result, Table, bytes, frame_features, heading, note};
 use sublet_frame::{Frames, FramesCreateInfo, QueueInfo, ReadBack};
-use sublet_shader_examples::frame_features;
 
 use attachments::Attachments;
 use barriers::Barriers;

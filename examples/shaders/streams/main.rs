@@ -16,8 +16,7 @@ use sublet_frame::{
     ImageData, QueueInfo, ReadBack,
 };
 
-use sublet_examples::{Arguments, Context, Random, Result, image_info, note};
-use sublet_shader_examples::frame_features;
+use sublet_examples::{Arguments, Context, Random, Result, frame_features, image_info, note};
 
 const FRAMES: u32 = 400;
 /// Side length of a texture in texels, and of the part that a picture shows.

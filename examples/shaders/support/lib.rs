@@ -1,12 +1,11 @@
-//! Set-up that examples with shaders share: a compiler of WGSL, and the features for `sublet-frame`.
+//! Set-up that examples with shaders share: a compiler of WGSL.
 
 #![allow(clippy::missing_errors_doc, reason = "only the examples and a test use this, and print errors")]
 
 use naga::back::spv;
 use naga::front::wgsl;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use sublet_examples::{Context, Result};
-use sublet_frame::Features;
+use sublet_examples::Result;
 
 /// Compiles WGSL to SPIR-V.
 pub fn compile(shader: &str) -> Result<Vec<u32>> {
@@ -21,20 +20,4 @@ pub fn compile_with(shader: &str, flags: spv::WriterFlags) -> Result<Vec<u32>> {
         .map_err(|error| error.emit_to_string(shader))?;
     let options = spv::Options { lang_version: (1, 0), flags, ..Default::default() };
     Ok(spv::write_vec(&module, &info, &options, None)?)
-}
-
-/// Returns the features that the context's device has enabled.
-#[must_use]
-pub fn frame_features(context: &Context) -> Features {
-    match (context.gpu(), context.enabled()) {
-        (Some(gpu), _) => Features::for_gpu(gpu),
-        (None, Some(enabled)) => Features {
-            timeline_semaphore: enabled.timeline_semaphore,
-            synchronization2: enabled.synchronization2,
-            dynamic_rendering: enabled.dynamic_rendering,
-            debug_utils: enabled.debug_utils,
-            ..Features::default()
-        },
-        (None, None) => Features::default(),
-    }
 }

@@ -20,8 +20,8 @@ use sublet_frame::{
 };
 
 use chain::{Presentable, Swapchain};
-use sublet_examples::{Arguments, Context, Result, note};
-use sublet_shader_examples::{compile, frame_features};
+use sublet_examples::{Arguments, Context, Result, frame_features, note};
+use sublet_shader_examples::compile;
 use window::Window;
 
 const SIZE: vk::Extent2D = vk::Extent2D { width: 640, height: 480 };
