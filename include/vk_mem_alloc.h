@@ -755,9 +755,9 @@ VMA_CALL_PRE void VMA_CALL_POST vmaSetCurrentFrameIndex(VmaAllocator VMA_NOT_NUL
 
 /* Sublet's own: creates blocks of the pool, or of the memory type if the pool is null, until unused ones have `size`
  * bytes. The library keeps them until something was allocated and freed in them, or another allocation would fail. On
- * failure no new block is left. Errors: VK_ERROR_INITIALIZATION_FAILED if the allocator may not use the memory type;
- * VK_ERROR_OUT_OF_DEVICE_MEMORY if a limit or the budget does not allow it; VK_ERROR_TOO_MANY_OBJECTS; those of
- * vkAllocateMemory. Thread-safe. */
+ * failure no new block is left. Errors: VK_ERROR_INITIALIZATION_FAILED if the pool belongs to another allocator, or
+ * the allocator may not use the memory type; VK_ERROR_OUT_OF_DEVICE_MEMORY if a limit or the budget does not allow it;
+ * VK_ERROR_TOO_MANY_OBJECTS; those of vkAllocateMemory. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST subletReserve(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NULLABLE pool,
                                                   uint32_t memoryTypeIndex, VkDeviceSize size);
 
