@@ -56,7 +56,7 @@ fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
 
 /// Lock and unlock around reads and writes like those of an allocation and its free.
 #[divan::bench(types = [Brief, Parking])]
-fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
+fn alone_with_counters<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, LockedCounters>::new(LockedCounters::new());
     bencher.counter(ItemsCount::new(ROUNDS)).bench_local(|| {
         for _ in 0..ROUNDS {
@@ -83,7 +83,7 @@ fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
 
 /// Several threads on one lock, without work outside it.
 #[divan::bench(types = [Brief, Parking], threads = [2, 8])]
-fn together_with_books<R: RawMutex + Send + Sync>(bencher: Bencher<'_, '_>) {
+fn together_with_counters<R: RawMutex + Send + Sync>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, LockedCounters>::new(LockedCounters::new());
     bencher.counter(ItemsCount::new(ROUNDS_TOGETHER)).bench(|| {
         for _ in 0..ROUNDS_TOGETHER {

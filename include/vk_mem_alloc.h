@@ -332,6 +332,9 @@ typedef enum VmaAllocatorCreateFlagBits {
     VMA_ALLOCATOR_CREATE_KHR_MAINTENANCE5_BIT = 0x00000100,
     /* VK_KHR_external_memory_win32 is enabled: vmaGetMemoryWin32Handle works. */
     VMA_ALLOCATOR_CREATE_KHR_EXTERNAL_MEMORY_WIN32_BIT = 0x00000200,
+    /* Sublet's own: blocks are smaller and less empty memory stays, for more calls of the driver. Without it, blocks follow
+     * the bytes in use. 256 MiB as preferredLargeHeapBlockSize selects VMA's rule, and the flag has no effect then. */
+    SUBLET_ALLOCATOR_CREATE_MEMORY_FIRST_BIT = 0x00040000,
     VMA_ALLOCATOR_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
 } VmaAllocatorCreateFlagBits;
 typedef VkFlags VmaAllocatorCreateFlags;
@@ -762,10 +765,12 @@ VMA_CALL_PRE VkResult VMA_CALL_POST subletReserve(VmaAllocator VMA_NOT_NULL allo
                                                   uint32_t memoryTypeIndex, VkDeviceSize size);
 
 /* Sublet's own: creates the next blocks before they are needed, at most `maxAllocations`, and frees blocks that were
- * empty for a long time, at most `maxFrees`; usually 1 and 1. Call it once per frame, after the last submission. After
- * the first call, functions that free leave empty blocks to it. Thread-safe. */
+ * empty for a long time, at most `maxFrees`; usually 1 and 1. All these calls of the driver take at most
+ * `maxMicroseconds`, usually 1500, as modelled after an H200; the first one is made even if it takes longer. Call it
+ * once per frame, after the last submission. After the first call, functions that free leave empty blocks to it.
+ * Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST subletMaintain(VmaAllocator VMA_NOT_NULL allocator, uint32_t maxAllocations,
-                                               uint32_t maxFrees);
+                                               uint32_t maxFrees, uint32_t maxMicroseconds);
 
 /* ------------------------------------------------------------------------------------------------------------- statistics */
 
@@ -1233,6 +1238,11 @@ typedef struct SubletDebugSettings {
 /* Sets the debug settings of allocators that are made from now on. Null takes them from the environment variable SUBLET_DEBUG, a
  * list such as `margin=64,detect_corruption,fill`, with always_dedicated, min_buffer_image_granularity=BYTES and exceed_max_allocation_count. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetDebugSettings(const SubletDebugSettings *VMA_NULLABLE pSettings);
+
+/* Sets the most bytes that each allocator made from now on maps at a time. 0 is the default: 1 GiB on 32-bit hosts, and no limit
+ * on others. Beyond the limit, memory that is mapped without need is unmapped, and then mapping fails with
+ * VK_ERROR_MEMORY_MAP_FAILED. A block is mapped as a whole. */
+VMA_CALL_PRE void VMA_CALL_POST subletSetMaxMappedSize(VkDeviceSize size);
 
 #ifdef __cplusplus
 }

@@ -96,13 +96,12 @@ bitflags::bitflags! {
     }
 }
 
-/// The sizes of the blocks of a memory type, in bytes. The first block has the first size. Each further block has twice
-/// the size of the largest existing one, up to the largest size. A block also gets the next size if the request would
-/// fill more than half of it.
+/// The sizes of the blocks of a memory type, in bytes. The first block has the first size. With each block, the size of
+/// the next one doubles, up to the largest size. A request above the size of the next block enters a block that has
+/// room, or else gets dedicated memory where possible. This is gpu-allocator's rule.
 ///
-/// Sizes are rounded up to multiples of 32 bytes, and limited to the heap. A request above half the largest size enters
-/// a block that has room, or else gets dedicated memory where possible. If the heap's budget or the driver has no room
-/// for a block, the allocator tries smaller ones.
+/// Sizes are rounded up to multiples of 32 bytes, and limited to the heap. If the heap's budget or the driver has no
+/// room for a block, the allocator tries smaller ones.
 ///
 /// A program that knows its devices sets the sizes, here with smaller blocks for uploads than for textures:
 ///
@@ -136,6 +135,80 @@ pub struct BlockSizes {
     /// Bytes of the largest block; 0 means a size that depends on the heap and on
     /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size).
     pub largest: u64,
+}
+
+/// The rule for the sizes of new blocks, and for the empty blocks that stay. Each one trades reserved memory for time in
+/// the driver.
+///
+/// | rule | a new block | unused memory | calls of the driver |
+/// |---|---|---|---|
+/// | [`MemoryFirst`](Self::MemoryFirst) | a sixth of the bytes in use, at least 1 MiB | the least | the most, each is short |
+/// | [`Balanced`](Self::Balanced) | a quarter of the bytes in use, at least 4 MiB | a little more | fewer, each is short |
+/// | [`Vma`](Self::Vma) | 32 MiB, doubling to 256 MiB | the last block may be almost unused | the fewest, some take long |
+///
+/// The first two rules limit usual blocks to sizes that a driver creates within about 1.5 ms:
+/// [how blocks grow](crate::guide::performance#how-blocks-grow).
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// let reserved = |growth| {
+///     let info = AllocatorCreateInfo { growth, ..AllocatorCreateInfo::for_gpu(&gpu) };
+///     // SAFETY: instance and device are live, and outlive the allocator.
+///     let allocator = unsafe { Allocator::new(&info) }?;
+///     let requirements = vk::MemoryRequirements { size: 65_536, alignment: 256, memory_type_bits: !0 };
+///     let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+///     let bytes = allocator.statistics().block_bytes;
+///     // SAFETY: nothing was ever bound to it.
+///     unsafe { allocator.free_memory(memory) }?;
+///     Ok::<u64, Box<dyn std::error::Error>>(bytes)
+/// };
+/// assert_eq!(reserved(GrowthPreset::MemoryFirst)?, 1 << 20);
+/// assert_eq!(reserved(GrowthPreset::Balanced)?, 4 << 20);
+/// assert_eq!(reserved(GrowthPreset::Vma)?, 32 << 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum GrowthPreset {
+    /// Reserves the least: for programs that share a small heap with others, or that allocate rarely.
+    MemoryFirst,
+    /// Blocks follow the bytes in use, and few calls of the driver are needed.
+    #[default]
+    Balanced,
+    /// VMA's rule: sizes double from an eighth of the largest block, which has 256 MiB in heaps above 1 GiB, or
+    /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size). A request above
+    /// half of the largest block gets dedicated memory even if a block has room.
+    Vma,
+}
+
+impl GrowthPreset {
+    /// Every preset, the default first.
+    pub const ALL: &'static [Self] = &[Self::Balanced, Self::MemoryFirst, Self::Vma];
+
+    /// The name on command lines.
+    ///
+    /// ```
+    /// assert_eq!(sublet::GrowthPreset::MemoryFirst.name(), "memory-first");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MemoryFirst => "memory-first",
+            Self::Balanced => "balanced",
+            Self::Vma => "vma",
+        }
+    }
+
+    /// The number in recordings.
+    #[cfg(feature = "trace")]
+    pub(crate) const fn number(self) -> u64 {
+        match self {
+            Self::Balanced => 0,
+            Self::MemoryFirst => 1,
+            Self::Vma => 2,
+        }
+    }
 }
 
 bitflags::bitflags! {

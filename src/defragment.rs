@@ -1,6 +1,5 @@
 //! The settings, results and errors of a defragmentation.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -147,23 +146,8 @@ pub enum MoveError {
     Map(MapError),
 }
 
-impl fmt::Display for MoveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WrongAllocation { moved, given } => {
-                write!(f, "the move is of allocation {moved}, and not of {given}")
-            }
-            Self::Foreign(error) => write!(f, "what is moved is gone: {error}"),
-            Self::Map(error) => write!(f, "the destination cannot be mapped: {error}"),
-        }
-    }
-}
-
-impl Error for MoveError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::WrongAllocation { .. } | Self::Foreign(_) => None,
-            Self::Map(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { MoveError:
+    WrongAllocation { moved, given } => "the move is of allocation {moved}, and not of {given}";
+    Foreign(error) => "what is moved is gone: {error}";
+    Map(error) => "the destination cannot be mapped: {error}";
 }

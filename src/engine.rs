@@ -183,7 +183,10 @@ impl Engine {
         match self {
             Self::Tlsf(tlsf) => tlsf.try_allocate(size, alignment, tag),
             Self::Linear(linear) => linear.try_allocate(size, alignment, tag),
-            Self::Other(Other::Buddy(buddy)) => buddy.try_allocate(size, alignment, tag),
+            Self::Other(Other::Buddy(buddy)) => {
+                let request = Request { tag, ..Request::new(size, alignment) };
+                buddy.allocate(&request).ok().map(|(key, span)| (key, span.region, span.offset))
+            }
             Self::Other(Other::Unmade(_)) => None,
         }
     }
@@ -252,23 +255,8 @@ impl Engine {
         }
     }
 
-    /// Grants everything from `offset` to the end of a region. `request` must have exactly this size. Returns `None`,
-    /// and grants nothing, if a part is used.
-    pub(crate) fn allocate_tail(&mut self, region: RegionId, offset: u64, request: &Request) -> Option<Key> {
-        if let Self::Tlsf(tlsf) = self {
-            return tlsf.allocate_tail(region, offset, request.tag);
-        }
-        // The other engines have only one candidate. Frees it if it is another place.
-        let (key, span) = self.allocate(request).ok()?;
-        if (span.region, span.offset) == (region, offset) {
-            return Some(key);
-        }
-        let freed = self.free(key);
-        debug_assert!(freed.is_ok(), "it was granted just now");
-        None
-    }
-
-    /// Returns true if [`Self::allocate_tail`] may succeed. Changes nothing.
+    /// Returns true if everything from `offset` to the end of a region may be granted. `request` must have exactly this
+    /// size. Changes nothing.
     pub(crate) fn fits_tail(&self, region: RegionId, offset: u64, request: &Request) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.fits_tail(region, offset),

@@ -47,9 +47,10 @@
 //!
 //! # How it is built
 //!
-//! `ARCHITECTURE.md` in the repository shows the layers, and follows one allocation through the files.
-//! [`guide::design`] has the reason for each decision, and [the glossary](guide::design#the-words) of the source. Only
-//! code that calls Vulkan uses `unsafe`: the engines of [`metadata`], a package of their own, forbid it.
+//! `ARCHITECTURE.md` in the repository shows the layers and the locks; the top of `src/allocator/route.rs` follows one
+//! allocation through the files. [`guide::design`] has the reason for each decision, and [the
+//! glossary](guide::design#the-words) of the source. The engines of [`metadata`], a package of their own, forbid
+//! `unsafe`. Every other file that needs it states why.
 //!
 //! # What it does not do
 //!
@@ -92,7 +93,7 @@ pub use allocator::{
     RetiredResources, SharedDefragmentation, TimelineError, Tracking,
 };
 pub use create_info::{
-    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,
+    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, GrowthPreset, MemoryUsage,
     PoolCreateFlags, PoolCreateInfo, PoolParameters,
 };
 pub use defragment::{

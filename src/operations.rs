@@ -16,6 +16,9 @@
 //! | `size` | number, one more than the bytes; 0 for all of the rest | `u64` |
 //! | `float` | float | `f32` |
 //! | `text` | text or none | `Option<Box<str>>` |
+//!
+//! The third part has the calls of a *foreign* program, one that allocates its memory without this library. A layer
+//! writes them, so no allocator has them. Their kinds of fields are the implementations of `ForeignField`.
 
 macro_rules! operations {
     ($then:ident) => {
@@ -195,11 +198,14 @@ macro_rules! operations {
                     bytes: long,
                 };
                 /// Blocks were created ahead of need and freed, at most so many.
-                Maintain 0x65 "maintain" {
+                // Not 0x65, which had no time. Records have no length, so a reader cannot tell the two apart.
+                Maintain 0x66 "maintain" {
                     /// Calls of `vkAllocateMemory`.
                     max_allocations: small,
                     /// Calls of `vkFreeMemory`.
                     max_frees: small,
+                    /// Their modelled time.
+                    max_microseconds: small,
                 };
                 /// A pass of a defragmentation began.
                 BeginPass 0x71 "begin pass" {
@@ -218,6 +224,147 @@ macro_rules! operations {
                     /// The defragmentation.
                     defragmentation: ended_defragmentation,
                 };
+            }
+            {
+                /// A foreign program allocated device memory.
+                MemoryAllocated 0x80 "memory allocated" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                    /// Index of the memory type.
+                    memory_type: u32,
+                    /// Bytes.
+                    size: u64,
+                    /// Its kind.
+                    flags: ForeignMemoryFlags,
+                    /// The resource that the memory is dedicated to.
+                    resource: Option<ResourceNumber>,
+                };
+                /// A foreign program could not allocate device memory.
+                MemoryAllocationFailed 0x81 "memory allocation failed" {
+                    /// Index of the memory type.
+                    memory_type: u32,
+                    /// Bytes.
+                    size: u64,
+                    /// The result of the driver.
+                    result: vk::Result,
+                };
+                /// A foreign program freed device memory.
+                MemoryFreed 0x82 "memory freed" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                };
+                /// A foreign program mapped device memory.
+                MemoryMapped 0x83 "memory mapped" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                    /// Bytes from its start.
+                    offset: u64,
+                    /// Bytes; `None` for all of the rest.
+                    size: Option<u64>,
+                };
+                /// A foreign program unmapped device memory.
+                MemoryUnmapped 0x84 "memory unmapped" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                };
+                /// A foreign program flushed a range of mapped memory.
+                MemoryFlushed 0x85 "memory flushed" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                    /// Bytes from its start.
+                    offset: u64,
+                    /// Bytes; `None` for all of the rest.
+                    size: Option<u64>,
+                };
+                /// A foreign program invalidated a range of mapped memory.
+                MemoryInvalidated 0x86 "memory invalidated" {
+                    /// The memory.
+                    memory: MemoryNumber,
+                    /// Bytes from its start.
+                    offset: u64,
+                    /// Bytes; `None` for all of the rest.
+                    size: Option<u64>,
+                };
+                /// A foreign program created a buffer.
+                BufferCreated 0x88 "buffer created" {
+                    /// The buffer.
+                    resource: ResourceNumber,
+                    /// Bytes.
+                    size: u64,
+                    /// `VkBufferUsageFlags2`, whose lower half are the `VkBufferUsageFlags`.
+                    usage: u64,
+                    /// `VkBufferCreateFlags`.
+                    flags: u32,
+                };
+                /// A foreign program created an image.
+                ImageCreated 0x89 "image created" {
+                    /// The image.
+                    resource: ResourceNumber,
+                    /// Its parameters.
+                    image: Box<ForeignImage>,
+                };
+                /// The memory requirements of a resource became known.
+                Requirements 0x8a "requirements" {
+                    /// The resource.
+                    resource: ResourceNumber,
+                    /// The requirements.
+                    requirements: Box<ForeignRequirements>,
+                };
+                /// A foreign program bound a resource, or a plane of an image.
+                Bound 0x8b "bound" {
+                    /// The resource.
+                    resource: ResourceNumber,
+                    /// The plane of a disjoint image; `None` for all of the resource.
+                    plane: Option<u32>,
+                    /// The memory.
+                    memory: MemoryNumber,
+                    /// Bytes from the start of the memory.
+                    offset: u64,
+                };
+                /// A foreign program destroyed a buffer or an image.
+                ResourceDestroyed 0x8c "resource destroyed" {
+                    /// The resource.
+                    resource: ResourceNumber,
+                };
+                /// A foreign program named an object.
+                Named 0x8d "named" {
+                    /// The object.
+                    object: ForeignObject,
+                    /// The name.
+                    name: Box<str>,
+                };
+                /// A foreign program bound a range of a sparse resource, or unbound it.
+                SparseBound 0x8e "sparse bound" {
+                    /// The resource.
+                    resource: ResourceNumber,
+                    /// The range and its memory.
+                    binding: Box<SparseBinding>,
+                };
+                /// A foreign program submitted work to a queue.
+                Submitted 0x90 "submitted" {
+                    /// Number of command buffers.
+                    command_buffers: u32,
+                };
+                /// A foreign program presented an image.
+                Presented 0x91 "presented";
+                /// The budget of a heap, as the driver reported it.
+                Budget 0x92 "budget" {
+                    /// Index of the heap.
+                    heap: u32,
+                    /// Bytes that the process may use.
+                    budget: u64,
+                    /// Bytes that it uses.
+                    usage: u64,
+                };
+                /// The driver reported memory of its own objects (`VK_EXT_device_memory_report`).
+                DriverMemory 0x93 "driver memory" {
+                    /// The report.
+                    report: Box<DriverMemoryReport>,
+                };
+                /// The device of a foreign program was lost.
+                DeviceLost 0x94 "device lost";
+                /// A foreign program destroyed its device.
+                DeviceDestroyed 0x95 "device destroyed";
             }
         }
     };

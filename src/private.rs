@@ -1,5 +1,5 @@
-//! Items that `sublet-capi` and the benchmarks need beyond the public API. No other package may use them, and all of
-//! them may change.
+//! Items that `sublet-capi`, `sublet-layer` and the benchmarks need beyond the public API. No other package may use
+//! them, and all of them may change.
 //!
 //! | item | reason |
 //! |---|---|
@@ -11,7 +11,9 @@
 //! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and one part for each thread |
 //! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file justifies all integer conversions, including those of C's numbers |
+//! | `foreign_head`, `Operation`, `Put`, `SEGMENT_BYTES`, `SEGMENT_HEADER_BYTES`, `SEGMENT_MARK` | `sublet-layer` writes files of recordings without an allocator |
 //! | [`virtual_handle`], [`virtual_allocation`] | C identifies ranges by numbers |
+//! | `foreign_recording` | tests of the report and the command need files like those of the layer |
 
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -20,14 +22,28 @@ use crate::allocation::Allocation;
 use crate::allocator::Allocator;
 use crate::create_info::AllocationCreateInfo;
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics, MoveError};
+use crate::device::MemoryAllocateNext;
 use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedAllocationMove};
 pub use crate::allocator::{CreateInside, Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::sync::{BriefMutex, CoreGuard, CoreMutex};
 pub use crate::device::{LiveDevice, ResourceRequirements};
+#[cfg(feature = "trace")]
+pub use crate::record::bytes::Put;
+#[cfg(feature = "trace")]
+pub use crate::record::encode::Operation;
+#[cfg(feature = "trace")]
+pub use crate::trace::{SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MARK, foreign_recording};
 pub use crate::virtual_block::handle::{virtual_allocation, virtual_handle};
 pub use sublet_engines::cast::{host_size, index, narrow, widen};
+
+/// Returns the bytes before the first segment of a recording of any program: magic, and the description of the device.
+#[cfg(feature = "trace")]
+#[must_use]
+pub fn foreign_head(header: &crate::trace::Header) -> Vec<u8> {
+    crate::record::chunk::foreign_head(header)
+}
 
 /// A small number of the calling thread, which few other threads share.
 #[must_use]
@@ -59,7 +75,8 @@ macro_rules! inside {
 
 inside! {
     fn allocate<'i>(
-        &self, resource: Resource, info: impl Fn() -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
+        &self, resource: Resource, info: impl Fn() -> AllocationCreateInfo<'i>, next: Option<MemoryAllocateNext>,
+        caller: &'static Location<'static>
     ) -> Result<Allocation, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);
     fn device(&self) -> &LiveDevice;

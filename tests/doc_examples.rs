@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 /// Files whose public items the crate does not export.
 const PRIVATE: &[&str] = &[
     "src/blocks",
-    // Used by the C interface.
+    // Used by other packages of this workspace, through a hidden module.
     "src/private.rs",
+    "src/record/bytes.rs",
     "crates/report/src/chrome.rs",
 ];
 
@@ -150,11 +151,12 @@ fn items(path: &Path, with_methods: &mut BTreeSet<String>, errors: &mut BTreeSet
         {
             break;
         }
-        if let Some(start) = line.find("Error for ").filter(|_| line.starts_with("impl")) {
-            let name =
-                line[start + "Error for ".len()..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
-            errors.extend(name.map(str::to_owned));
-        }
+        let error = match line.strip_prefix("sublet_engines::errors! { ") {
+            Some(table) => Some(table.strip_prefix("struct ").unwrap_or(table)),
+            None => line.strip_prefix("impl").and_then(|rest| Some(rest.split_once("Error for ")?.1)),
+        };
+        let name = error.and_then(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+        errors.extend(name.map(str::to_owned));
         if line.starts_with("impl") {
             of = inherent_impl(line);
         }

@@ -136,11 +136,12 @@ fn some_modules_name_no_vulkan() {
     }
 }
 
-/// Only packages that replace the interface of another library use `private`.
+/// Only packages that replace the interface of another library use `private`. Unit tests may write recordings with it.
 #[test]
 fn other_packages_use_the_public_interface() {
     for folder in ["crates/cli/src", "crates/descriptors/src", "crates/frame/src", "crates/report/src"] {
-        for (path, text) in sources(folder) {
+        for (path, text) in sources(folder).iter().filter(|(path, _)| !path.ends_with("tests.rs")) {
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             assert!(!text.contains("sublet::private"), "{folder}/{path} names private items");
         }
     }
@@ -159,9 +160,48 @@ fn the_page_names_what_exists() {
     report(&faults);
 }
 
+/// Returns true if a line declares a module in another file.
+fn declares_module(line: &str) -> bool {
+    let Some((before, name)) = line.trim().strip_suffix(';').and_then(|line| line.split_once("mod ")) else {
+        return false;
+    };
+    (before.is_empty() || before.starts_with("pub")) && first_name(name) == name
+}
+
+/// Returns true if a file expects or allows `unsafe` code, and so do its child modules.
+fn opens_its_children(text: &str) -> bool {
+    let mut attributes = text.split("\n#![").skip(1).map(|rest| rest.split(")]").next().unwrap());
+    let opens = ["expect", "allow"];
+    attributes.any(|it| it.contains("unsafe_code") && opens.iter().any(|word| it.starts_with(word)))
+        && text.lines().map(code).any(declares_module)
+}
+
+#[test]
+fn unsafe_code_is_in_files_without_children() {
+    let mut faults = Vec::new();
+    for folder in ["src", "tests", "crates", "compat", "benches", "examples", "fuzz"] {
+        let files = sources(folder);
+        let open = files.iter().filter(|(_, text)| opens_its_children(text));
+        faults.extend(open.map(|(path, _)| format!("{folder}/{path} expects unsafe code for its children")));
+    }
+    report(&faults);
+}
+
+#[test]
+fn a_file_that_opens_its_children_is_found() {
+    let open = "//! Doc.\n#![expect(\n    unsafe_code,\n    reason = \"calls Vulkan\"\n)]\n";
+    for child in ["mod a;", "pub mod b_2;", "    pub(crate) mod c; // why"] {
+        assert!(opens_its_children(&format!("{open}{child}\n")), "{child}");
+        assert!(!opens_its_children(&format!("//! Doc.\n#![deny(unsafe_code)]\n{child}\n")));
+    }
+    for other in ["mod tests {", "use a::mod_b;", "// mod a;", "let text = \"mod a\";"] {
+        assert!(!opens_its_children(&format!("{open}{other}\n")), "{other}");
+    }
+}
+
 #[test]
 fn no_file_is_too_long() {
-    for folder in ["src", "crates", "compat", "benches", "examples"] {
+    for folder in ["src", "crates", "compat", "benches", "examples", "fuzz"] {
         for (path, text) in sources(folder) {
             let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
             let lines = text.lines().filter(|line| !code(line).trim().is_empty()).count();

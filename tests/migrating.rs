@@ -6,6 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ash::vk;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -129,9 +132,53 @@ fn every_function_of_vma_has_a_row() {
         .map(str::to_owned)
         .collect();
     assert_eq!(declared.len(), 76, "the header declares all functions");
-    let told: BTreeSet<String> =
+    let documented: BTreeSet<String> =
         old_names("VMA's functions").into_iter().filter(|name| name.starts_with("vma")).collect();
-    assert_eq!(told, declared);
+    assert_eq!(documented, declared);
+}
+
+#[test]
+fn the_code_for_vma_names_what_its_header_declares() {
+    let chapter = read("src/guide/switching.md");
+    let code = chapter.split("```cpp\n").nth(1).unwrap().split("```").next().unwrap();
+    let header = read("include/vk_mem_alloc.h");
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let declared: BTreeSet<_> = header.split(|letter| !is_name(letter)).collect();
+    let mut used: Vec<_> = code.split(|letter| !is_name(letter)).collect();
+    used.retain(|name| name.to_ascii_lowercase().starts_with("vma"));
+    assert!(used.len() > 8, "these cannot be all: {used:?}");
+    for name in used {
+        assert!(declared.contains(name), "{name}");
+    }
+}
+
+/// The flags that the chapter on switching gives for programs that never flush.
+#[test]
+fn every_gpu_has_coherent_memory_that_the_host_maps() {
+    for profile in sim::profiles::ALL {
+        let gpu = sim::Gpu::new(profile);
+        // SAFETY: the simulated device outlives the allocator.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+        for access in
+            [AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE, AllocationCreateFlags::HOST_ACCESS_RANDOM]
+        {
+            let info_of_memory = AllocationCreateInfo {
+                flags: access | AllocationCreateFlags::MAPPED,
+                required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
+                ..AllocationCreateInfo::new(MemoryUsage::Auto)
+            };
+            // SAFETY: the create-info is valid, and the device never uses the buffer.
+            let (buffer, memory) = unsafe { allocator.create_buffer(&info, &info_of_memory) }.unwrap();
+            assert!(memory.mapped_pointer().is_some());
+            let types = allocator.memory_properties().memory_types;
+            let flags = types[usize::try_from(memory.memory_type_index()).unwrap()].property_flags;
+            assert!(flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT), "{}", profile.name);
+            // SAFETY: as above.
+            unsafe { allocator.destroy_buffer(buffer, memory) }.unwrap();
+        }
+        gpu.assert_silent();
+    }
 }
 
 #[test]
@@ -145,10 +192,10 @@ fn every_method_of_vk_mem_has_a_row() {
     for own in ["as_sublet", "as_sublet_mut", "sublet_info", "named"] {
         methods.remove(own);
     }
-    let told = old_names("vk-mem's methods");
-    let missing: Vec<_> = methods.difference(&told).collect();
+    let documented = old_names("vk-mem's methods");
+    let missing: Vec<_> = methods.difference(&documented).collect();
     assert!(missing.is_empty(), "without a row: {missing:?}");
-    let gone: Vec<_> = told.difference(&methods).collect();
+    let gone: Vec<_> = documented.difference(&methods).collect();
     assert!(gone.is_empty(), "rows of what is not there: {gone:?}");
 }
 
@@ -160,8 +207,8 @@ fn every_method_of_gpu_allocator_has_a_row() {
     }
     assert!(methods.len() > 20, "these cannot be all: {methods:?}");
     methods.remove("as_sublet");
-    let told = old_names("gpu-allocator's methods");
-    let missing: Vec<_> = methods.difference(&told).collect();
+    let documented = old_names("gpu-allocator's methods");
+    let missing: Vec<_> = methods.difference(&documented).collect();
     assert!(missing.is_empty(), "without a row: {missing:?}");
 }
 
@@ -175,7 +222,7 @@ fn counterparts_are_found_by_their_old_names() {
         ("sublet_descriptors::", aliases("crates/descriptors/src")),
     ];
     let plain = |name: &str| name.replace('_', "").to_lowercase();
-    let mut told = BTreeSet::new();
+    let mut documented = BTreeSet::new();
     for (old, new) in ["From Direct3D 12", "From Granite", "From NVRHI"].into_iter().flat_map(rows) {
         if new.starts_with("nothing") || quoted(&old).next().is_none() {
             continue;
@@ -194,14 +241,14 @@ fn counterparts_are_found_by_their_old_names() {
             // The search ignores case and underscores.
             let same = plain(path.rsplit("::").next().unwrap()) == plain(name);
             assert!(same || known.contains(name), "{path} is not found as {name}");
-            told.insert(name.to_owned());
+            documented.insert(name.to_owned());
         }
     }
-    assert!(told.len() > 90, "the tables are read: {told:?}");
+    assert!(documented.len() > 90, "the tables are read: {documented:?}");
     // Vulkan's own names need no row.
     let all = own.values().chain(packages.iter().flat_map(|(_, items)| items.values())).flatten();
     let untold: Vec<_> =
-        all.filter(|alias| !alias.to_lowercase().starts_with("vk") && !told.contains(*alias)).collect();
+        all.filter(|alias| !alias.to_lowercase().starts_with("vk") && !documented.contains(*alias)).collect();
     assert!(untold.is_empty(), "without a row: {untold:?}");
 }
 

@@ -4,8 +4,7 @@
 use std::path::Path;
 use std::{env, fs};
 
-const PEERS: [&str; 7] =
-    ["sublet", "vk-mem", "gpu-allocator", "gpu-alloc", "gpu-descriptor", "offset-allocator", "ash"];
+const PEERS: [&str; 6] = ["sublet", "vk-mem", "gpu-allocator", "gpu-alloc", "gpu-descriptor", "ash"];
 /// The VMA version in vk-mem 0.5.0.
 const VMA: (&str, &str, &str) = ("vk-mem", "0.5.0", "VMA 3.3.0");
 

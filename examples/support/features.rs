@@ -4,7 +4,9 @@ use std::ffi::{CStr, c_char};
 
 use ash::{amd, ext, khr, vk};
 use sublet::AllocatorCreateFlags;
+#[cfg(feature = "descriptors")]
 use sublet_descriptors::DescriptorFeatures;
+use sublet_vk::descriptor_heap as heap_ffi;
 
 /// Devices that are a layer over another API require this extension to be enabled.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
@@ -17,6 +19,8 @@ pub struct Enabled {
     pub dynamic_rendering: bool,
     /// `hostImageCopy`, of VK_EXT_host_image_copy.
     pub host_image_copy: bool,
+    /// `accelerationStructure` and `rayQuery`.
+    pub ray_query: bool,
     /// VK_EXT_debug_utils, of the instance.
     pub debug_utils: bool,
 }
@@ -37,7 +41,10 @@ pub(super) struct Features {
     inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures<'static>,
     mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'static>,
     buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'static>,
+    heap: heap_ffi::PhysicalDeviceDescriptorHeapFeaturesEXT,
     host_image: vk::PhysicalDeviceHostImageCopyFeaturesEXT<'static>,
+    structure: vk::PhysicalDeviceAccelerationStructureFeaturesKHR<'static>,
+    ray_query: vk::PhysicalDeviceRayQueryFeaturesKHR<'static>,
     version: u32,
 }
 
@@ -69,13 +76,26 @@ impl Features {
             inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures::default(),
             mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default(),
             buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default(),
+            heap: heap_ffi::PhysicalDeviceDescriptorHeapFeaturesEXT::default(),
             host_image: vk::PhysicalDeviceHostImageCopyFeaturesEXT::default(),
+            structure: vk::PhysicalDeviceAccelerationStructureFeaturesKHR::default(),
+            ray_query: vk::PhysicalDeviceRayQueryFeaturesKHR::default(),
             version,
         };
         if version >= vk::API_VERSION_1_2 {
             features.query(instance, physical_device);
         }
+        // Ray queries require a third extension, and buffer addresses.
+        let queries_rays = features.structure.acceleration_structure == vk::TRUE
+            && features.ray_query.ray_query == vk::TRUE
+            && features.address.buffer_device_address == vk::TRUE
+            && [khr::deferred_host_operations::NAME, khr::acceleration_structure::NAME, khr::ray_query::NAME]
+                .into_iter()
+                .all(has);
         let wanted = [
+            (khr::deferred_host_operations::NAME, queries_rays),
+            (khr::acceleration_structure::NAME, queries_rays),
+            (khr::ray_query::NAME, queries_rays),
             (ext::memory_priority::NAME, features.priority.memory_priority == vk::TRUE),
             (
                 ext::pageable_device_local_memory::NAME,
@@ -94,6 +114,13 @@ impl Features {
             (
                 ext::descriptor_buffer::NAME,
                 features.buffer.descriptor_buffer == vk::TRUE && version >= vk::API_VERSION_1_3,
+            ),
+            // Requires maintenance5, whose flags of pipelines it extends.
+            (
+                heap_ffi::NAME,
+                features.heap.descriptor_heap == vk::TRUE
+                    && features.maintenance5.maintenance5 == vk::TRUE
+                    && version >= vk::API_VERSION_1_3,
             ),
             (ext::external_memory_host::NAME, version >= vk::API_VERSION_1_1),
             // Requires two extensions that 1.3 includes.
@@ -121,7 +148,10 @@ impl Features {
             .push_next(&mut self.inline_uniform)
             .push_next(&mut self.mutable)
             .push_next(&mut self.buffer)
-            .push_next(&mut self.host_image);
+            .push_next(&mut self.heap)
+            .push_next(&mut self.host_image)
+            .push_next(&mut self.structure)
+            .push_next(&mut self.ray_query);
         if self.version >= vk::API_VERSION_1_3 {
             all = all.push_next(&mut self.synchronization2).push_next(&mut self.rendering);
         }
@@ -152,12 +182,17 @@ impl Features {
         self.inline_uniform.p_next = std::ptr::null_mut();
         self.mutable.p_next = std::ptr::null_mut();
         self.buffer.p_next = std::ptr::null_mut();
+        self.heap.p_next = std::ptr::null_mut();
         self.host_image.p_next = std::ptr::null_mut();
+        self.structure = vk::PhysicalDeviceAccelerationStructureFeaturesKHR::default()
+            .acceleration_structure(self.structure.acceleration_structure == vk::TRUE);
+        self.ray_query.p_next = std::ptr::null_mut();
         // Enables only features that are used.
         self.address.buffer_device_address_capture_replay = vk::FALSE;
         self.address.buffer_device_address_multi_device = vk::FALSE;
         self.buffer.descriptor_buffer_capture_replay = vk::FALSE;
         self.buffer.descriptor_buffer_image_layout_ignored = vk::FALSE;
+        self.heap.descriptor_heap_capture_replay = vk::FALSE;
     }
 
     pub(super) fn has(&self, extension: &CStr) -> bool {
@@ -176,9 +211,17 @@ impl Features {
             (self.has(ext::mutable_descriptor_type::NAME), self.has(ext::descriptor_buffer::NAME));
         let (with_pageable, with_maintenance5) =
             (self.has(ext::pageable_device_local_memory::NAME), self.has(khr::maintenance5::NAME));
+        let with_rays = self.has(khr::ray_query::NAME);
+        let (with_heap, with_host_image) = (self.has(heap_ffi::NAME), self.has(ext::host_image_copy::NAME));
         info = info.enabled_features(&self.core);
-        if self.has(ext::host_image_copy::NAME) {
+        if with_heap {
+            info = info.push_next(&mut self.heap);
+        }
+        if with_host_image {
             info = info.push_next(&mut self.host_image);
+        }
+        if with_rays {
+            info = info.push_next(&mut self.structure).push_next(&mut self.ray_query);
         }
         if with_priority {
             info = info.push_next(&mut self.priority);
@@ -229,11 +272,13 @@ impl Features {
             synchronization2: self.synchronization2.synchronization2 == vk::TRUE,
             dynamic_rendering: self.rendering.dynamic_rendering == vk::TRUE,
             host_image_copy: self.has(ext::host_image_copy::NAME),
+            ray_query: self.has(khr::ray_query::NAME),
             debug_utils: false,
         }
     }
 
     /// Returns the enabled features of descriptors.
+    #[cfg(feature = "descriptors")]
     pub(super) fn descriptor_features(&self) -> DescriptorFeatures {
         let indexing = &self.indexing;
         let buffers = self.has(ext::descriptor_buffer::NAME);
@@ -245,6 +290,7 @@ impl Features {
             (DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE, self.has(ext::mutable_descriptor_type::NAME)),
             (DescriptorFeatures::BUFFER_DEVICE_ADDRESS, self.address.buffer_device_address == vk::TRUE),
             (DescriptorFeatures::DESCRIPTOR_BUFFER, buffers),
+            (DescriptorFeatures::DESCRIPTOR_HEAP, self.has(heap_ffi::NAME)),
             (
                 DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS,
                 buffers && self.buffer.descriptor_buffer_push_descriptors == vk::TRUE,

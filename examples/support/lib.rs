@@ -26,7 +26,8 @@ use std::process::ExitCode;
 
 use ash::vk;
 use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
-use sublet_descriptors::{DescriptorDeviceCreateInfo, DescriptorFeatures};
+#[cfg(feature = "descriptors")]
+use sublet_descriptors::DescriptorDeviceCreateInfo;
 
 pub use arguments::{Arguments, Choice};
 pub use commands::{Commands, make_visible};
@@ -64,7 +65,6 @@ pub struct Context {
     queue_family_index: u32,
     api_version: u32,
     flags: AllocatorCreateFlags,
-    descriptors: DescriptorFeatures,
     driver: Driver,
     /// Why it is a simulated device, if the user did not ask for one.
     why: Option<String>,
@@ -145,7 +145,6 @@ impl Context {
             queue_family_index: gpu.queue_family_index(),
             api_version: gpu.api_version(),
             flags,
-            descriptors: DescriptorDeviceCreateInfo::for_gpu(&gpu).features,
             driver: Driver::Simulated(gpu),
             why: None,
         })
@@ -163,7 +162,6 @@ impl Context {
             queue_family_index: loaded.queue_family_index,
             api_version: loaded.api_version,
             flags: loaded.flags,
-            descriptors: loaded.descriptors,
             driver: Driver::Loaded(loaded),
             why: None,
         })
@@ -213,9 +211,14 @@ impl Context {
 
     /// Returns the create-info of a descriptor device, with all available features. Objects made from it must be
     /// destroyed before the context.
+    #[cfg(feature = "descriptors")]
     pub fn descriptor_info(&self) -> DescriptorDeviceCreateInfo {
+        let features = match &self.driver {
+            Driver::Loaded(loaded) => loaded.descriptors,
+            Driver::Simulated(gpu) => DescriptorDeviceCreateInfo::for_gpu(gpu).features,
+        };
         DescriptorDeviceCreateInfo {
-            features: self.descriptors,
+            features,
             ..DescriptorDeviceCreateInfo::new(
                 &self.instance,
                 &self.device,

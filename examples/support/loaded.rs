@@ -4,7 +4,6 @@ use std::ffi::CStr;
 
 use ash::{ext, khr, vk};
 use sublet::AllocatorCreateFlags;
-use sublet_descriptors::DescriptorFeatures;
 
 use super::Result;
 use super::features::{Enabled, Features};
@@ -143,7 +142,8 @@ pub(super) struct Device {
     pub(super) queue_family_index: u32,
     pub(super) api_version: u32,
     pub(super) flags: AllocatorCreateFlags,
-    pub(super) descriptors: DescriptorFeatures,
+    #[cfg(feature = "descriptors")]
+    pub(super) descriptors: sublet_descriptors::DescriptorFeatures,
     pub(super) enabled: Enabled,
     can_present: bool,
     instance: Instance,
@@ -163,7 +163,6 @@ impl Device {
 
         let presents = !instance.surfaces.is_empty();
         let mut features = Features::of(&instance.raw, physical_device, api_version, presents)?;
-        let (flags, descriptors) = (features.allocator_flags(), features.descriptor_features());
         // The layer's extension is enabled too.
         let enabled = Enabled { debug_utils: validation, ..features.enabled() };
         let extensions = features.extension_names();
@@ -183,8 +182,9 @@ impl Device {
             queue,
             queue_family_index,
             api_version,
-            flags,
-            descriptors,
+            flags: features.allocator_flags(),
+            #[cfg(feature = "descriptors")]
+            descriptors: features.descriptor_features(),
             enabled,
             can_present: features.has(khr::swapchain::NAME),
             instance,

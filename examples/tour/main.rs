@@ -1,9 +1,9 @@
 //! A tour of all kinds of memory on one device.
 //!
 //! ```text
-//! cargo run --release --example tour                              a driver's device, else a simulated one
-//! cargo run --release --example tour -- --device list             what there is
-//! cargo run --release --example tour -- --device sim:amd-rx-570   any of the simulated GPUs
+//! cargo run --release -p sublet-examples --example tour                              a driver's device, else a simulated one
+//! cargo run --release -p sublet-examples --example tour -- --device list             what there is
+//! cargo run --release -p sublet-examples --example tour -- --device sim:amd-rx-570   any of the simulated GPUs
 //! ```
 //! Each scene is one file. `kept` holds the live objects for the table at the end.
 

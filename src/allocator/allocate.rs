@@ -42,6 +42,7 @@ impl Allocator {
         self.allocate(
             Resource::unknown(ResourceRequirements::from(requirements)),
             || info,
+            None,
             Location::caller(),
         )
     }
@@ -67,6 +68,7 @@ impl Allocator {
         self.allocate(
             Resource::of_kind(ResourceRequirements::from(requirements), kind),
             || info,
+            None,
             Location::caller(),
         )
     }
@@ -149,7 +151,7 @@ impl Allocator {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `buffer` is a live buffer of the allocator's device.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(Resource::buffer(requirements, buffer, None), || info, Location::caller())
+        self.allocate(Resource::buffer(requirements, buffer, None), || info, None, Location::caller())
     }
 
     /// Allocates memory for an image without binding it.
@@ -168,7 +170,7 @@ impl Allocator {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `image` is a live image of the allocator's device and not disjoint.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(Resource::image(requirements, image, None), || info, Location::caller())
+        self.allocate(Resource::image(requirements, image, None), || info, None, Location::caller())
     }
 
     /// Frees an allocation. Its block may be freed as well.

@@ -12,7 +12,7 @@ impl Allocator {
     ///
     /// # Errors
     /// [`MapError`] if the range is outside the allocation, the memory is not host-visible, the allocation was made
-    /// without host access, or the driver refuses.
+    /// without host access, the limit of mapped bytes is reached, or the driver refuses.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

@@ -6,7 +6,6 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
@@ -293,8 +292,7 @@ impl Allocator {
         Ok((image, unsafe { device.requirements(BufferOrImage::Image(image)) }))
     }
 
-    /// Allocates and binds memory; dedicated memory with a chain if there is a `next`. Destroys the resource if either
-    /// fails. `info` is as for [`Self::allocate`].
+    /// Allocates and binds memory: see [`Self::allocate`]. Destroys the resource if either fails.
     ///
     /// # Safety
     /// `handle` is new and not bound, and `resource` has its requirements.
@@ -311,52 +309,19 @@ impl Allocator {
         next: Option<MemoryAllocateNext>,
         caller: &'static Location<'static>,
     ) -> Result<(H, Allocation), CreateError> {
-        let asked = info();
-        let asked = asked.borrow();
-        let miss = match next {
-            Some(next) => Miss::Dedicated(next),
-            None => match self.try_allocate::<false>(&resource, asked, self.inner.bookkeeping.any()) {
-                Ok(allocation) => {
-                    // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
-                    // bound.
-                    unsafe { self.bind_new(handle.into(), &allocation, asked.flags) }?;
-                    return Ok((handle, allocation));
-                }
-                Err(miss) => miss,
-            },
-        };
-        let (info, mut made) = (info(), None);
-        let info = info.borrow();
-        // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
-        unsafe { self.allocate_and_bind_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
-        Ok((handle, made.expect(MADE)))
-    }
-
-    /// The slow path of [`Self::allocate_and_bind`]. Stores the allocation in `made`, as [`Self::allocate_slow`] does.
-    ///
-    /// # Safety
-    /// See [`Self::allocate_and_bind`].
-    #[cold]
-    #[inline(never)]
-    unsafe fn allocate_and_bind_slow(
-        &self,
-        handle: BufferOrImage,
-        resource: Resource,
-        info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_>,
-        caller: &'static Location<'static>,
-        made: &mut Option<Allocation>,
-    ) -> Result<(), CreateError> {
-        if let Err(error) = self.allocate_slow(resource, info, miss, caller, made) {
-            // SAFETY: the caller's promise: the resource is new, so nobody else uses it.
-            unsafe { self.device().destroy(handle) };
-            return Err(error.into());
+        match self.allocate(resource, &info, next, caller) {
+            Ok(allocation) => {
+                // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
+                // bound.
+                unsafe { self.bind_new(handle.into(), &allocation, info().borrow().flags) }?;
+                Ok((handle, allocation))
+            }
+            Err(error) => {
+                // SAFETY: the caller's promise: the resource is new, so nobody else uses it.
+                unsafe { self.device().destroy(handle.into()) };
+                Err(error.into())
+            }
         }
-        let allocation = made.take().expect(MADE);
-        // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_new(handle, &allocation, info.flags) }?;
-        *made = Some(allocation);
-        Ok(())
     }
 
     /// Binds a new resource to its allocation, unless the flags forbid it.

@@ -4,7 +4,7 @@ use ash::vk;
 
 use super::Tracking;
 use super::debug::DebugSettings;
-use crate::create_info::{AllocatorCreateFlags, BlockSizes};
+use crate::create_info::{AllocatorCreateFlags, BlockSizes, GrowthPreset};
 use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 
 /// Parameters of a new allocator.
@@ -31,21 +31,27 @@ pub struct AllocatorCreateInfo<'a> {
     pub device: vk::Device,
     /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`. The patch number is ignored.
     pub api_version: u32,
-    /// 0 for blocks that follow the bytes in use: see [how blocks grow](crate::guide::performance#how-blocks-grow). Any
-    /// other value selects VMA's rule, with at most this many bytes for a block in heaps above 1 GiB: sizes double from
-    /// an eighth of it, and a request above half of it gets dedicated memory. Limited by
-    /// [`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size). VMA's default is 256 MiB.
+    /// The sizes of new blocks, and how much empty memory stays.
+    pub growth: GrowthPreset,
+    /// Bytes of the largest block in heaps above 1 GiB by VMA's rule, which any value but 0 selects, as
+    /// [`GrowthPreset::Vma`] does. 0 means 256 MiB for that rule, as in VMA. Limited by
+    /// [`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size).
     pub preferred_large_heap_block_size: u64,
-    /// Block sizes by memory type, which override the rule above. May be shorter than the list of memory types.
+    /// Block sizes by memory type, which override both. May be shorter than the list of memory types.
     pub block_sizes: &'a [BlockSizes],
     /// Limits by heap, in bytes; [`vk::WHOLE_SIZE`] for no limit. May be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
+    /// The most bytes that may be mapped at a time; 0 means 1 GiB on 32-bit hosts, and no limit on others. A block is
+    /// mapped as a whole when the first allocation in it is mapped. Beyond the limit, memory that is mapped without need
+    /// is unmapped, and then mapping fails with [`MapError::AddressSpace`](crate::MapError::AddressSpace).
+    pub max_mapped_size: u64,
     /// The number of empty blocks that each memory type may keep. With 0, a block is freed as soon as it is empty. With
     /// 1, the default, one empty block stays until something is freed in another block. With a larger number, all but
     /// one of them stay until [`trim`](crate::Allocator::trim), and the last one until something is freed in another
     /// block. Unless the number is 0, blocks that follow the bytes in use also stay while all blocks of the memory type
-    /// have at most 8 MiB more than 1.25 times these bytes. When memory runs out, or while a heap is over its budget,
-    /// none stays.
+    /// have at most 8 MiB more than 1.25 times these bytes, or 2 MiB more than 1.17 times with
+    /// [`GrowthPreset::MemoryFirst`]. If blocks were needed again soon after they were freed, up to a quarter of the bytes
+    /// in use more stay. When memory runs out, or while a heap is over its budget, none stays.
     pub empty_blocks_kept: u32,
     /// Data to keep for every allocation, for leak reports and memory maps; nothing by default. See [`Tracking`].
     pub tracking: Tracking,
@@ -136,9 +142,11 @@ impl<'a> AllocatorCreateInfo<'a> {
             physical_device,
             device,
             api_version,
+            growth: GrowthPreset::Balanced,
             preferred_large_heap_block_size: 0,
             block_sizes: &[],
             heap_size_limits: &[],
+            max_mapped_size: 0,
             empty_blocks_kept: 1,
             tracking: Tracking::empty(),
             functions,

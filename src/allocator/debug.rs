@@ -196,7 +196,9 @@ impl Allocator {
         for guard in guards.live.values().filter(|guard| is_wanted(guard)) {
             match self.damage_of(guard) {
                 Ok(found) => damaged.extend(found),
-                Err(MapError::Driver(error)) => return Err(CorruptionError::Driver(error)),
+                Err(error @ (MapError::Driver(_) | MapError::AddressSpace { .. })) => {
+                    return Err(CorruptionError::Map(error));
+                }
                 // Its pool was destroyed meanwhile.
                 Err(_) => {}
             }
@@ -240,7 +242,15 @@ impl Allocator {
         look: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, MapError> {
         let margin = host_size(self.inner.debug.settings.margin).ok_or(MapError::NotMapped)?;
-        let base = vector.map(&self.inner.context, guard.live)?;
+        let map = || vector.map(&self.inner.context, guard.live);
+        let base = match map() {
+            // Blocks that were just checked are still mapped. This emits no event, because the guards are locked here.
+            Err(error) if error.is_out_of_addresses() => {
+                self.inner.vectors().for_each(|vector| vector.unmap_idle(&self.inner.context));
+                map()?
+            }
+            answer => answer?,
+        };
         let answer = match base.at(guard.offset + guard.size).get() {
             Some(start) => {
                 // SAFETY: the block is mapped until `unmap` below. The margin lies in the block, because the vector

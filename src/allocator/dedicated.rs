@@ -5,7 +5,6 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::Allocation;
 use crate::create_info::AllocationCreateInfo;
@@ -49,7 +48,6 @@ impl Allocator {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    #[expect(clippy::missing_panics_doc, reason = "P5 holds: see `MADE`")]
     pub fn allocate_dedicated_memory(
         &self,
         requirements: &vk::MemoryRequirements,
@@ -57,8 +55,6 @@ impl Allocator {
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
         let resource = Resource::unknown(ResourceRequirements::from(requirements));
-        let mut made = None;
-        self.allocate_slow(resource, info, Miss::Dedicated(next), Location::caller(), &mut made)?;
-        Ok(made.expect(MADE))
+        self.allocate(resource, || info, Some(next), Location::caller())
     }
 }

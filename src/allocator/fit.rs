@@ -38,13 +38,9 @@ impl CandidateVisitor for FitVisitor {
     type Answer = Fit;
     const ALLOCATES: bool = false;
 
-    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Fit> {
-        let has_room = candidate.vector.has_room(&candidate.request) == Ok(true);
-        has_room.then(|| Self::fit(candidate, FitPlace::Block))
-    }
-
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Fit, AllocationError> {
-        let place = match candidate.vector.foresee(&candidate.allocator.inner.context, &candidate.request)? {
+        let PlacementCandidate { allocator, vector, ref request, search, .. } = *candidate;
+        let place = match vector.foresee(&allocator.inner.context, request, search)? {
             0 => FitPlace::Block,
             size => FitPlace::NewBlock { size },
         };
@@ -58,6 +54,7 @@ impl CandidateVisitor for FitVisitor {
         context.budgets.check(
             context.heap_of(candidate.facts.config.memory_type),
             size,
+            1,
             candidate.request.within_budget,
         )?;
         Ok(Self::fit(candidate, FitPlace::Dedicated { size }))
@@ -74,7 +71,8 @@ impl Allocator {
     ///
     /// The result is a snapshot: other threads may take the space, and the driver, which is not called, may refuse. It
     /// does not count unused memory of other threads' shards, nor empty blocks, although a failing allocation would
-    /// reclaim both. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    /// reclaim both, and ignores the limit of mapped bytes. So do not rely on it; use it to decide what is worth trying,
+    /// such as a smaller texture.
     ///
     /// # Errors
     /// The error that [`Self::allocate_memory`] would return, as far as known without the driver.

@@ -93,6 +93,7 @@ impl Allocator {
         }
         device.raise_granularity(info.debug.min_buffer_image_granularity);
         let mut budgets = Budgets::new(&device, info.heap_size_limits);
+        budgets.limit_mapped(info.max_mapped_size);
         if info.debug.exceed_max_allocation_count {
             budgets.exceed_max_live_memory();
         }

@@ -1,27 +1,34 @@
 //! Driver calls between frames: blocks are created ahead of need, and freed later than they become empty.
 
+use std::time::Duration;
+
 use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorInner};
 use crate::blocks::{BlockLack, MaintenanceWish, MemoryBlockVector};
+use crate::device::TimeBudget;
 
-/// The driver calls that one [`Allocator::maintain`] may make. By default one of each kind.
+/// The driver calls that one [`Allocator::maintain`] may make. By default one of each kind, if both are short.
 ///
 /// ```
-/// # use sublet::*;
-/// let info = MaintainInfo { max_frees: 4, ..MaintainInfo::default() };
+/// # use sublet::*; use std::time::Duration;
+/// let info = MaintainInfo { max_frees: 4, max_time: Duration::from_millis(6), ..MaintainInfo::default() };
 /// assert_eq!(info.max_allocations, 1);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MaintainInfo {
-    /// Blocks to create at most. Each is one call of `vkAllocateMemory`, or several if the driver refuses a size.
+    /// Blocks to create at most, by one call of `vkAllocateMemory` each. Refused calls count.
     pub max_allocations: u32,
     /// Blocks to free at most, by one call of `vkFreeMemory` each.
     pub max_frees: u32,
+    /// The time that all calls may take together. A model after an H200 gives the time of each call by its kind of memory
+    /// and its size. The first call is made even if it takes longer.
+    pub max_time: Duration,
 }
 
 impl Default for MaintainInfo {
+    /// One call of each kind, and 1.5 ms.
     fn default() -> Self {
-        Self { max_allocations: 1, max_frees: 1 }
+        Self { max_allocations: 1, max_frees: 1, max_time: Duration::from_micros(1_500) }
     }
 }
 
@@ -53,8 +60,9 @@ impl Allocator {
     /// - If more bytes of blocks become empty between two calls than all blocks had at the first of them, the program
     ///   does not call regularly. Until the next call, blocks are then freed as without maintenance.
     ///
-    /// While usage is steady, no call reaches the driver. After a driver has refused memory, only further growth causes
-    /// another attempt. Without `maintain`, allocations create blocks, and frees free them.
+    /// By default, an allocation and a free share a call only if both are modelled to take at most 1.5 ms together; see
+    /// [`MaintainInfo::max_time`]. While usage is steady, no call reaches the driver. After a driver has refused memory,
+    /// only further growth causes another attempt. Without `maintain`, allocations create blocks, and frees free them.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -84,7 +92,8 @@ impl Allocator {
         let span = tracing::debug_span!(target: "sublet::block", "maintain");
         let _entered = span.enter();
         let maintained = self.inner.maintain(info);
-        self.record(RecordedCall::Maintain(info.max_allocations, info.max_frees));
+        let microseconds = u32::try_from(info.max_time.as_micros()).unwrap_or(u32::MAX);
+        self.record(RecordedCall::Maintain(info.max_allocations, info.max_frees, microseconds));
         maintained
     }
 }
@@ -95,25 +104,29 @@ impl AllocatorInner {
         // No heap allocation while usage is steady.
         let mut wishes: Vec<(&MemoryBlockVector, MaintenanceWish)> =
             self.vectors().filter_map(|vector| Some((vector, vector.observe()?))).collect();
-        // Freeing first leaves more of the budget.
+        let mut time = TimeBudget::new(info.max_time);
+        // Missing blocks come first, because the next frame would have to create them. Blocks to free can wait.
+        let mut attempts = 0;
+        while attempts < info.max_allocations {
+            let Some((vector, wish)) = neediest(&mut wishes) else { break };
+            let grown = vector.grow_ahead(&self.context, &mut time);
+            wish.lack = grown.and_then(|(_, lack)| lack);
+            // A refusal takes the driver's time, too.
+            attempts += u32::from(grown.is_some());
+            if let Some((bytes @ 1.., _)) = grown {
+                maintained.blocks_created += 1;
+                maintained.bytes_created += bytes;
+            }
+        }
         while maintained.blocks_freed < info.max_frees {
             // The largest, so that memory returns soon.
             let idle = wishes.iter_mut().filter(|(_, wish)| wish.idle.is_some()).max_by_key(|it| it.1.idle);
             let Some((vector, wish)) = idle else { break };
-            let freed = vector.free_idle_block(&self.context);
+            let freed = vector.free_idle_block(&self.context, &mut time);
             wish.idle = freed.and_then(|(_, next)| next);
             if let Some((bytes, _)) = freed {
                 maintained.blocks_freed += 1;
                 maintained.bytes_freed += bytes;
-            }
-        }
-        while maintained.blocks_created < info.max_allocations {
-            let Some((vector, wish)) = neediest(&mut wishes) else { break };
-            let grown = vector.grow_ahead(&self.context);
-            wish.lack = grown.and_then(|(_, lack)| lack);
-            if let Some((bytes, _)) = grown {
-                maintained.blocks_created += 1;
-                maintained.bytes_created += bytes;
             }
         }
         maintained

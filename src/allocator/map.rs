@@ -216,11 +216,11 @@ pub enum Visibility {
 impl Allocator {
     /// Maps an allocation until the guard is dropped. Mappings are counted for each block, so any number of its
     /// allocations can be mapped at once. Only the first mapping of a block calls the driver. The memory stays mapped
-    /// until it is freed, or until [`Self::trim`] finds it unused.
+    /// until it is freed, or until [`Self::trim`] or the limit of mapped bytes finds it unused.
     ///
     /// # Errors
-    /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
-    /// refuses.
+    /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, the limit of mapped
+    /// bytes is reached, or the driver refuses.
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a>, MapError> {
         let pointer = self.count_mapping(allocation)?;
         self.record(RecordedCall::Map(allocation));
@@ -246,7 +246,8 @@ impl Allocator {
     }
 
     /// Maps an allocation until a matching [`Self::unmap_memory`], or until it is freed. Like [`Self::map`] and
-    /// [`Mapping::into_raw`], but from a shared borrow, for programs that count mappings themselves.
+    /// [`Mapping::into_raw`], but from a shared borrow, for programs that count mappings themselves. If the allocation
+    /// is freed without that call, its block counts as mapped until the block is destroyed.
     ///
     /// # Errors
     /// See [`Self::map`].
@@ -291,7 +292,8 @@ impl Allocator {
     pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
-        let base = vector.map(&self.inner.context, allocation.live())?;
+        let map = || vector.map(&self.inner.context, allocation.live());
+        let base = self.inner.with_addresses(map, |error| Some(error))?;
         base.at(allocation.offset).get().ok_or(MapError::NotMapped)
     }
 

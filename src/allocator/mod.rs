@@ -100,7 +100,12 @@ struct AllocatorInner {
     recording: Recording,
 }
 
-/// Suballocates device memory: from default vectors, one for each memory type, and from custom pools.
+/// Allocates device memory for buffers and images. Allocations are ranges of large blocks, which each memory type has,
+/// and each [`Pool`](crate::Pool).
+///
+/// Most programs call [`create_buffer`](Self::create_buffer), [`create_image`](Self::create_image),
+/// [`copy_to_allocation`](Self::copy_to_allocation), [`destroy_buffer`](Self::destroy_buffer),
+/// [`destroy_image`](Self::destroy_image), and at the end, before the device is destroyed, [`destroy`](Self::destroy).
 ///
 /// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an
 /// [`Arc`](std::sync::Arc). The value itself is one pointer.

@@ -190,7 +190,6 @@ impl AllocatorInner {
             block_size,
             sizing: match self.defaults[index(memory_type)].facts.config.sizing {
                 _ if fixed_block_size => BlockSizing::Vma,
-                BlockSizing::Doubling { .. } => BlockSizing::Doubling { first: 0 },
                 sizing => sizing,
             },
             fixed_block_size,

@@ -30,6 +30,7 @@ macro_rules! recorded_calls {
             $(#[$doc:meta])* $name:ident $code:literal $word:literal
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
+        { $($foreign:tt)* }
     ) => {
         /// A call that succeeded, or that cannot fail any more.
         #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]

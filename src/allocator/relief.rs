@@ -1,4 +1,4 @@
-//! Frees empty memory before an allocation fails.
+//! Frees empty memory before an allocation fails, and unmaps idle memory before a mapping fails.
 //!
 //! All device memory is allocated in attempts of `Allocator::visit_vector` or `Allocator::create_pool`. If an attempt
 //! fails for lack of device memory, the empty blocks of that heap are freed, and the attempt is repeated once.
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::AllocatorInner;
 use crate::blocks::{Emptied, ReturnedBlock};
-use crate::error::MemoryError;
+use crate::error::{MapError, MemoryError};
 
 /// The minimum that an attempt needs.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,41 @@ impl AllocatorInner {
             );
         }
         self.reliefs.load(Ordering::Acquire) != seen
+    }
+
+    /// Runs an attempt. If it fails for lack of addresses, unmaps idle memory and runs it once more.
+    ///
+    /// `why` returns the mapping error of a failed attempt, if that was the cause.
+    #[inline]
+    pub(super) fn with_addresses<R, E>(
+        &self,
+        attempt: impl Fn() -> Result<R, E>,
+        why: impl Fn(&E) -> Option<&MapError>,
+    ) -> Result<R, E> {
+        let answer = attempt();
+        match answer.as_ref().err().and_then(why) {
+            Some(error) if self.unmap_idle_for(error) => attempt(),
+            _ => answer,
+        }
+    }
+
+    /// Unmaps all memory without users of its mapping, if mapping failed for lack of addresses. Returns true if less is
+    /// mapped than at the failure, also because of another thread.
+    #[cold]
+    fn unmap_idle_for(&self, error: &MapError) -> bool {
+        if !error.is_out_of_addresses() {
+            return false;
+        }
+        let before = match *error {
+            MapError::AddressSpace { mapped, .. } => mapped,
+            _ => self.context.budgets.mapped(),
+        };
+        for vector in self.vectors() {
+            // An empty leased range is a user.
+            vector.reclaim(&self.context);
+            vector.unmap_idle(&self.context);
+        }
+        self.context.budgets.mapped() < before
     }
 
     /// Returns true if the driver rejected a size above its limit although the heap has room: then memory is not the

@@ -10,49 +10,46 @@
 //! 1. `src/allocator/create.rs`, `create_buffer`: adds the caller's code location.
 //! 2. `src/allocator/create.rs`, `create_buffer_for`: rejects flags that the allocator cannot support, creates the
 //!    buffer, and queries its requirements (`unbound_buffer`).
-//! 3. `src/allocator/create.rs`, `allocate_and_bind`: tries the fast path, and binds the result.
-//! 4. `src/allocator/route.rs`, `try_allocate`: the fast path, in one function. `usual_vector` looks up the best memory
+//! 3. `src/allocator/create.rs`, `allocate_and_bind`: destroys the buffer if no memory is allocated, or else binds it.
+//! 4. `src/allocator/route.rs`, `allocate`: the entry of all calls that allocate. Tries the fast path first.
+//! 5. `src/allocator/route.rs`, `try_allocate`: the fast path, in one function. `usual_vector` looks up the best memory
 //!    type in a table of `src/memory_type`, masked by `memory_type_bits`. At the end, `allocation` writes the
 //!    `Allocation` once, at its final place.
-//! 5. `src/blocks/block_vector/allocate.rs`, `try_allocate`: tries the lock of the vector's core. A thread with a shard
+//! 6. `src/blocks/block_vector/allocate.rs`, `try_allocate`: tries the lock of the vector's core. A thread with a shard
 //!    uses the shard's engine and lock instead (`shard.rs`).
-//! 6. `src/engine.rs`, `try_allocate`: passes the request to the engine.
-//! 7. `crates/engines/src/tlsf/mod.rs`, `try_allocate`: finds a slot of a slab or a free chunk (`bins.rs`).
-//! 8. `crates/engines/src/tlsf/mod.rs`, `try_allocate_chunk`: makes the chunk used, and splits it (`place.rs`).
+//! 7. `src/engine.rs`, `try_allocate`: passes the request to the engine.
+//! 8. `crates/engines/src/tlsf/mod.rs`, `try_allocate`: finds a slot of a slab or a free chunk (`bins.rs`).
+//! 9. `crates/engines/src/tlsf/mod.rs`, `try_allocate_chunk`: makes the chunk used, and splits it (`place.rs`).
 //!
 //! Then `bind_new` in `src/allocator/create.rs` binds the memory. A failure frees the range and destroys the
 //! buffer.
 //!
 //! # One growth
 //!
-//! If the fast path declines, `allocate_and_bind` continues here. The slow path also creates the error.
+//! If the fast path declines, `allocate` continues here. The slow path also creates the error.
 //!
-//! 1. `src/allocator/create.rs`, `allocate_and_bind_slow`: destroys the resource if the slow path fails.
-//! 2. `src/allocator/route.rs`, `allocate_slow`: emits events and records the result.
-//! 3. `src/allocator/route.rs`, `allocate_missed`: validates the create-info (`AllocationRequest::checked`), and waits
+//! 1. `src/allocator/route.rs`, `allocate_slow`: emits events and records the result.
+//! 2. `src/allocator/route.rs`, `allocate_missed`: validates the create-info (`AllocationRequest::checked`), and waits
 //!    for the lock of the usual vector.
-//! 4. `src/allocator/route.rs`, `visit_placements`: the memory types in order.
-//! 5. `src/allocator/route.rs`, `visit_vector`: if there is no memory, frees all empty memory of the heap, and tries
+//! 3. `src/allocator/route.rs`, `visit_placements`: the memory types in order.
+//! 4. `src/allocator/route.rs`, `visit_vector`: if there is no memory, frees all empty memory of the heap, and tries
 //!    once more (`relief.rs`).
-//! 6. `src/allocator/route.rs`, `visit_vector_once`: an existing block, a new block, dedicated memory, in an order that
+//! 5. `src/allocator/route.rs`, `visit_vector_once`: an existing block, a new block, dedicated memory, in an order that
 //!    depends on the flags and the driver (`dedicated_use`).
-//! 7. `src/allocator/route.rs`, `shared`: a place in a block.
-//! 8. `src/blocks/block_vector/allocate.rs`, `allocate`: if all else fails, a place in any shard.
-//! 9. `src/blocks/block_vector/allocate.rs`, `allocate_or_grow`: the shard, the core, empty ranges that shards return
-//!    (`reclaim` in `free.rs`), and then growth.
-//! 10. `src/blocks/block_vector/allocate.rs`, `grow`: emits events after the locks are released.
-//! 11. `src/blocks/block_vector/allocate.rs`, `grow_in_turn`: takes the growth lock, tries the core again, and plans
-//!     the block (`plan_growth` in `state.rs`). No other lock is held during the driver call.
-//! 12. `src/blocks/growth.rs`, `allocate`: chooses the block's size.
-//! 13. `src/blocks/growth.rs`, `ask`: describes the memory.
-//! 14. `src/blocks/device_block.rs`, `allocate`: checks budgets and limits (`budget.rs`), and calls `vkAllocateMemory`.
+//! 6. `src/allocator/route.rs`, `shared`: a place in a block.
+//! 7. `src/blocks/block_vector/allocate.rs`, `allocate`: the shard, the core, empty ranges that shards return
+//!    (`reclaim` in `free.rs`), then growth, and if all else fails a place in any shard.
+//! 8. `src/blocks/block_vector/allocate.rs`, `grow`: takes the growth lock, tries the core again, and plans the block
+//!    (`plan_growth` in `state.rs`). No other lock is held during the driver call, and none while events are emitted.
+//! 9. `src/blocks/growth.rs`, `allocate`: chooses the block's size.
+//! 10. `src/blocks/device_block.rs`, `allocate`: checks budgets and limits (`budget.rs`), and calls `vkAllocateMemory`.
 //!
 //! # One free
 //!
 //! 1. `src/allocator/allocate.rs`, `free_memory`: a handle of another allocator is an error.
 //! 2. `src/allocator/allocate.rs`, `take_back`: finds the vector by the number in the handle.
 //! 3. `src/blocks/block_vector/free.rs`, `free`: locks the core. A key of another thread's shard is pushed into the
-//!    ring of that shard (`returns.rs`), without its lock. If the block is empty, `after_free` in `state.rs` decides
+//!    ring of that shard (`returns.rs`), without its lock. If the block is empty, `after_free` in `empties.rs` decides
 //!    which empty block stays, and `destroy_block` calls `vkFreeMemory` after the lock is released.
 //! 4. `src/engine.rs`, `take_back`: passes the key to the engine.
 //! 5. `crates/engines/src/tlsf/mod.rs`, `take_back`: returns a slot to its slab, or a chunk.
@@ -67,13 +64,14 @@ use super::relief::ReliefNeed;
 use super::request::{AllocationRequest, FOUND_SLOWLY, ORDINARY, Resource, check_flags, flags_of};
 use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
-use crate::blocks::{Grant, MemoryBlockVector, VectorRequest};
+use crate::blocks::{BlockSearch, Grant, MemoryBlockVector, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, ResourceRequirements};
 use crate::engine::Algorithm;
-use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
+use crate::error::{AllocationError, Contradiction, FindMemoryTypeError, MapError};
 use crate::memory_type::Wish;
 use crate::pool::{BlockSizing, Pool, VectorFacts};
+use crate::vector::policy::doubled;
 use sublet_engines::Alignment;
 use sublet_engines::cast::{byte, index};
 
@@ -88,6 +86,8 @@ pub(super) struct PlacementCandidate<'a> {
     pub(super) vector: &'a MemoryBlockVector,
     /// The request to the vector, debug margins included.
     pub(super) request: VectorRequest,
+    /// The places in blocks.
+    pub(super) search: BlockSearch,
 }
 
 impl PlacementCandidate<'_> {
@@ -110,9 +110,6 @@ pub(super) trait CandidateVisitor {
     /// True if the visitor allocates.
     const ALLOCATES: bool;
 
-    /// Visits the blocks that exist. `None` if none has room.
-    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Self::Answer>;
-
     /// Visits a placement in a block.
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Self::Answer, AllocationError>;
 
@@ -123,6 +120,13 @@ pub(super) trait CandidateVisitor {
         candidate: &PlacementCandidate<'_>,
         by_name: bool,
     ) -> Result<Self::Answer, AllocationError>;
+
+    /// Emits an event of a visitor that allocates.
+    fn emit(event: impl FnOnce()) {
+        if Self::ALLOCATES {
+            event();
+        }
+    }
 }
 
 /// The visitor that allocates.
@@ -132,16 +136,10 @@ impl CandidateVisitor for AllocateVisitor {
     type Answer = Allocation;
     const ALLOCATES: bool = true;
 
-    fn existing(&self, candidate: &PlacementCandidate<'_>) -> Option<Allocation> {
-        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
-        let grant = vector.allocate_without_growth(&allocator.inner.context, request)?;
-        Some(allocator.finish(asked, facts, vector, grant, request, 0))
-    }
-
     fn shared(&self, candidate: &PlacementCandidate<'_>) -> Result<Allocation, AllocationError> {
-        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
-        let tried = asked.tried == Some(facts.vector);
-        let grant = vector.allocate(&allocator.inner.context, request, tried)?;
+        let PlacementCandidate { allocator, asked, facts, vector, ref request, search } = *candidate;
+        let attempt = || vector.allocate(&allocator.inner.context, request, search);
+        let grant = allocator.inner.with_addresses(attempt, map_error)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, 0))
     }
 
@@ -151,7 +149,7 @@ impl CandidateVisitor for AllocateVisitor {
         candidate: &PlacementCandidate<'_>,
         by_name: bool,
     ) -> Result<Allocation, AllocationError> {
-        let PlacementCandidate { allocator, asked, facts, vector, ref request } = *candidate;
+        let PlacementCandidate { allocator, asked, facts, vector, ref request, .. } = *candidate;
         let AllocationRequest { resource, info, .. } = *asked;
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
         let what = DriverAllocation {
@@ -165,16 +163,22 @@ impl CandidateVisitor for AllocateVisitor {
             dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
             next: asked.next.get(),
         };
-        let grant = vector.allocate_dedicated(&allocator.inner.context, &what, request, by_name)?;
+        let attempt = || vector.allocate_dedicated(&allocator.inner.context, &what, request, by_name);
+        let grant = allocator.inner.with_addresses(attempt, map_error)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, allocation_flags::DEDICATED))
     }
 }
 
-/// The invariant of a slow path that stores its result in the caller's variable.
-pub(super) const MADE: &str = "P5: what did not fail was made";
+/// The mapping error of a failed attempt, if that was the cause.
+fn map_error(error: &AllocationError) -> Option<&MapError> {
+    match error {
+        AllocationError::Map(error) => Some(error),
+        _ => None,
+    }
+}
 
 /// The reason why the fast path did not allocate.
-pub(super) enum Miss<'a> {
+enum Miss<'a> {
     /// The request needs the slow path: unusual flags, or tracking is on. Nothing was validated yet.
     Unusual,
     /// The request is valid, but this vector does not serve it at once. It has no room, another thread holds its lock,
@@ -241,33 +245,37 @@ impl Bookkeeping {
 }
 
 impl Allocator {
-    /// Allocates, on the fast path or the slow one.
+    /// Allocates, on the fast path or the slow one; dedicated memory with a chain if there is a `next`. All public calls
+    /// that allocate end here.
     ///
     /// [`Self::try_allocate`] serves nearly all allocations. `info` returns the create-info, and returns it again for
-    /// the slow path, so that a converted create-info of the C interface need not be stored in memory. Callers that
-    /// handle both outcomes themselves avoid one copy of the result (row `create`).
+    /// the slow path, so that a converted create-info of the C interface need not be stored in memory.
     #[inline(always)]
     pub(crate) fn allocate<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
         resource: Resource,
         info: impl Fn() -> I,
+        next: Option<MemoryAllocateNext>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        match self.try_allocate::<false>(&resource, info().borrow(), self.inner.bookkeeping.any()) {
-            Ok(allocation) => Ok(allocation),
-            Err(miss) => {
-                let mut made = None;
-                self.allocate_slow(resource, info().borrow(), miss, caller, &mut made)?;
-                Ok(made.expect(MADE))
-            }
-        }
+        let has_bookkeeping = self.inner.bookkeeping.any();
+        let miss = match next {
+            Some(next) => Miss::Dedicated(next),
+            None => match self.try_allocate::<false>(&resource, info().borrow(), has_bookkeeping) {
+                Ok(allocation) => return Ok(allocation),
+                Err(miss) => miss,
+            },
+        };
+        let mut made = None;
+        self.allocate_slow(resource, info().borrow(), miss, caller, &mut made)?;
+        Ok(made.expect("P5: what did not fail was made"))
     }
 
     /// The fast path: the request is ordinary, and a block of the best memory type has room. It is inlined as a whole,
     /// except for the engine. `resource` is passed by value to the slow path, so that it can stay in registers here.
     /// Without `EXACT`, explicit property flags need the slow path.
     #[inline(always)]
-    pub(super) fn try_allocate<'a, const EXACT: bool>(
+    fn try_allocate<'a, const EXACT: bool>(
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
@@ -293,7 +301,7 @@ impl Allocator {
     /// in `made`: as a return value it would force the fast path's result into memory.
     #[cold]
     #[inline(never)]
-    pub(super) fn allocate_slow(
+    fn allocate_slow(
         &self,
         resource: Resource,
         info: &AllocationCreateInfo<'_>,
@@ -455,9 +463,7 @@ impl Allocator {
             };
             closest = Some(closest.map_or(error, |closest| closest.or_closer(error)));
             let Some(next) = others.next() else { return Err(closest.unwrap_or(error)) };
-            if W::ALLOCATES {
-                events::fallback(asked, (memory_type, &error), next);
-            }
+            W::emit(|| events::fallback(asked, (memory_type, &error), next));
             memory_type = next;
         }
     }
@@ -566,35 +572,32 @@ impl Allocator {
     ) -> Result<W::Answer, AllocationError> {
         let mut request = asked.of_vector(facts);
         request.size = request.size.saturating_add(self.margin());
-        let candidate = &PlacementCandidate { allocator: self, asked, facts, vector, request };
-        let dedicated = self.dedicated_use(candidate)?;
-        let mut refused = None;
+        let search = if asked.tried == Some(facts.vector) { BlockSearch::Rest } else { BlockSearch::All };
+        let mut candidate = PlacementCandidate { allocator: self, asked, facts, vector, request, search };
+        let dedicated = self.dedicated_use(&candidate)?;
         if dedicated == DedicatedUse::Preferred && candidate.prefers_existing_blocks() {
-            if let Some(answer) = visitor.existing(candidate) {
+            let request = VectorRequest { never_allocate: true, ..request };
+            let search = BlockSearch::Existing;
+            if let Ok(answer) = visitor.shared(&PlacementCandidate { request, search, ..candidate }) {
                 return Ok(answer);
             }
+            candidate.search = BlockSearch::Rest;
         }
+        let candidate = &candidate;
+        let mut refused = None;
         match dedicated {
             DedicatedUse::Required(reason) => {
-                if W::ALLOCATES {
-                    events::dedicated(candidate, reason);
-                }
+                W::emit(|| events::dedicated(candidate, reason));
                 return visitor.dedicated(candidate, true);
             }
             DedicatedUse::Preferred if self.inner.context.budgets.is_near_max_live_memory() => {
-                if W::ALLOCATES {
-                    events::dedicated_declined(candidate, "allocation_count", None);
-                }
+                W::emit(|| events::dedicated_declined(candidate, "allocation_count", None));
             }
             DedicatedUse::Preferred => {
-                if W::ALLOCATES {
-                    events::dedicated(candidate, events::why_it_should(candidate));
-                }
+                W::emit(|| events::dedicated(candidate, events::why_it_should(candidate)));
                 match visitor.dedicated(candidate, false) {
                     Err(error) if error.is_shortage() => {
-                        if W::ALLOCATES {
-                            events::dedicated_declined(candidate, "refused", Some(&error));
-                        }
+                        W::emit(|| events::dedicated_declined(candidate, "refused", Some(&error)));
                         refused = Some(error);
                     }
                     answer => return answer,
@@ -608,9 +611,7 @@ impl Allocator {
                 Some(refused) => Err(refused.or_closer(error)),
                 None if dedicated != DedicatedUse::Forbidden => {
                     vector.check_dedicated(&candidate.request).map_err(|full| full.or_closer(error))?;
-                    if W::ALLOCATES {
-                        events::dedicated(candidate, "no_block");
-                    }
+                    W::emit(|| events::dedicated(candidate, "no_block"));
                     visitor.dedicated(candidate, false).map_err(|later| later.or_closer(error))
                 }
                 None => Err(error),
@@ -647,9 +648,18 @@ impl Allocator {
         if self.is_always_dedicated() {
             return Ok(DedicatedUse::Required("always_dedicated"));
         }
+        // The number of blocks is behind a lock, so it is read only if it decides.
+        let is_large = || {
+            let largest = match config.sizing {
+                BlockSizing::Doubling { first } => {
+                    doubled(first, config.block_size, candidate.vector.block_count())
+                }
+                BlockSizing::Live(_) | BlockSizing::Vma => config.block_size / 2,
+            };
+            requirements.size > largest
+        };
         // If the number of blocks is limited, dedicated memory would count as a block for one allocation.
-        let is_better = !config.is_limited()
-            && (requirements.prefers_dedicated || requirements.size > config.block_size / 2);
+        let is_better = !config.is_limited() && (requirements.prefers_dedicated || is_large());
         Ok(if is_better { DedicatedUse::Preferred } else { DedicatedUse::Possible })
     }
 

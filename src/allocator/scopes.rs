@@ -105,6 +105,8 @@ impl Allocator {
         totals
     }
 
+    /// Visits the scope's pool of a memory type. The first allocation creates the pool; the scope keeps it only if that
+    /// allocation succeeds.
     pub(super) fn visit_scope<W: CandidateVisitor>(
         &self,
         visitor: &W,
@@ -112,52 +114,36 @@ impl Allocator {
         scope: &Scope,
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
-        if let Some(Pool { facts, .. }) = scope.pool(memory_type) {
-            return self.visit_vector(visitor, asked, facts, self.vector_at(facts));
+        let visit = |pool: &Pool| self.visit_vector(visitor, asked, &pool.facts, self.vector_at(&pool.facts));
+        if let Some(pool) = scope.pool(memory_type) {
+            return visit(pool);
         }
-        if W::ALLOCATES {
-            return self.visit_new_scope_pool(visitor, asked, scope, memory_type);
+        let info = self.scope_pool_info(scope, memory_type);
+        if !W::ALLOCATES {
+            // A query must not create the pool. A temporary vector gives the same answer.
+            let facts = self
+                .inner
+                .new_pool_facts(&info)
+                .expect("P2: what was checked when the scope was made is right for its pools");
+            let vector = MemoryBlockVector::unused();
+            vector.activate(&self.inner.context, facts.config, None)?;
+            return self.visit_vector(visitor, asked, &facts, &vector);
         }
-        // The pool does not exist yet, and a query must not create it. A temporary vector gives the same answer.
-        let inner = &*self.inner;
-        let facts = inner
-            .new_pool_facts(&self.scope_pool_info(scope, memory_type))
-            .expect("P2: what was checked when the scope was made is right for its pools");
-        let vector = MemoryBlockVector::unused();
-        vector.activate(&inner.context, facts.config, None)?;
-        self.visit_vector(visitor, asked, &facts, &vector)
-    }
-
-    /// Makes the first allocation of a scope in a memory type. The scope keeps the pool only if that succeeds.
-    fn visit_new_scope_pool<W: CandidateVisitor>(
-        &self,
-        visitor: &W,
-        asked: &AllocationRequest<'_>,
-        scope: &Scope,
-        memory_type: u32,
-    ) -> Result<W::Answer, AllocationError> {
         // A pool without first blocks is rejected only if there are too many pools.
         let pool = self
-            .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
+            .make_pool(&info, Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
-        let placed = self.visit_vector(visitor, asked, &pool.facts, self.vector_at(&pool.facts));
-        let place = &scope.pools[index(memory_type)];
-        match placed {
-            Ok(answer) => match place.set(pool) {
-                Ok(()) => Ok(answer),
-                Err(second) => {
-                    // Another thread was faster. Retiring the second pool also frees the allocation in it.
-                    drop(answer);
-                    self.retire(&second);
-                    let Pool { facts, .. } = place.get().expect("P3: a place that is taken has a pool");
-                    self.visit_vector(visitor, asked, facts, self.vector_at(facts))
-                }
-            },
-            Err(error) => {
-                self.retire(&pool);
-                Err(error)
-            }
+        let answer = visit(&pool);
+        if answer.is_err() {
+            self.retire(&pool);
+            return answer;
         }
+        let place = &scope.pools[index(memory_type)];
+        let Err(second) = place.set(pool) else { return answer };
+        // Another thread was faster. Retiring the second pool also frees the allocation in it.
+        drop(answer);
+        self.retire(&second);
+        visit(place.get().expect("P3: a place that is taken has a pool"))
     }
 
     fn scope_pool_info<'s>(&self, scope: &'s Scope, memory_type: u32) -> PoolCreateInfo<'s> {

@@ -1,12 +1,10 @@
 //! The vectors of an allocator: one for each memory type, then those of the pools.
 
-use ash::vk;
-
 use super::pools::MAX_BLOCK_SIZE;
 use super::{AllocatorCreateInfo, AllocatorInner};
 use crate::allocation::allocation_flags;
 use crate::blocks::MemoryBlockVector;
-use crate::create_info::{AllocatorCreateFlags, BlockSizes};
+use crate::create_info::{AllocatorCreateFlags, BlockSizes, GrowthPreset};
 use crate::device::MemoryAllocateNext;
 use crate::engine::Algorithm;
 use crate::pool::{BlockSizing, NO_LIMIT, VectorConfig, VectorFacts};
@@ -20,8 +18,11 @@ const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
 const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
 /// Managed block sizes are multiples of this.
 const BLOCK_SIZE_STEP: u64 = 32;
-/// Block sizes that follow the bytes in use are multiples of this, or of an eighth of a smaller block size.
-const LIVE_STEP: u64 = 4 << 20;
+/// Usual block sizes that follow the bytes in use are multiples of the first number, or of an eighth of a smaller block
+/// size. They are at most these bytes divided by the second number.
+const BALANCED: (u32, u32) = (4 << 20, 4);
+/// The same for [`GrowthPreset::MemoryFirst`].
+const MEMORY_FIRST: (u32, u32) = (1 << 20, 6);
 
 /// The vector of a memory type.
 pub(super) struct DefaultVector {
@@ -40,10 +41,11 @@ impl AllocatorInner {
             let asked = info.block_sizes.get(index(memory_type)).copied().unwrap_or_default();
             let most = self.context.device.max_memory_size;
             let BlockSizes { first, largest: block_size } = managed_sizes(heap_size, large, asked, most);
-            let sizing = match info.preferred_large_heap_block_size {
+            let sizing = match info.growth {
                 _ if asked != BlockSizes::default() => BlockSizing::Doubling { first },
-                0 => BlockSizing::Live(self.live_growth(memory_type, block_size)),
-                _ => BlockSizing::Vma,
+                _ if info.preferred_large_heap_block_size != 0 => BlockSizing::Vma,
+                GrowthPreset::Vma => BlockSizing::Vma,
+                preset => BlockSizing::Live(self.live_growth(preset, memory_type, block_size)),
             };
             let config = VectorConfig {
                 memory_type,
@@ -77,18 +79,17 @@ impl AllocatorInner {
         }
     }
 
-    /// The growth of blocks that follow the bytes in use. The cap bounds the time of one `vkAllocateMemory` on an H200
-    /// to about 1.5 ms: 64 MiB of device memory, 8 MiB of cached and 4 MiB of other host memory.
-    fn live_growth(&self, memory_type: u32, block_size: u64) -> LiveGrowth {
-        let flags = self.context.device.memory_types()[index(memory_type)].property_flags;
-        let cap = match flags {
-            flags if flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) => 64 << 20,
-            flags if flags.contains(vk::MemoryPropertyFlags::HOST_CACHED) => 8 << 20,
-            _ => 4 << 20,
-        };
+    /// The growth of blocks that follow the bytes in use. The cap bounds the time of one call of the driver.
+    fn live_growth(&self, preset: GrowthPreset, memory_type: u32, block_size: u64) -> LiveGrowth {
+        let (step, part) = if preset == GrowthPreset::MemoryFirst { MEMORY_FIRST } else { BALANCED };
+        let cap = self.context.cost_of(memory_type).largest_cheap();
         let eighth = (block_size / 8).next_multiple_of(BLOCK_SIZE_STEP);
         // In small heaps, a block that one request fills badly would take much of the heap.
-        LiveGrowth { step: LIVE_STEP.min(eighth), cap: cap.min(block_size / 4) }
+        LiveGrowth {
+            step: u32::try_from(eighth).map_or(step, |eighth| step.min(eighth)),
+            cap: cap.min(block_size / 4),
+            part,
+        }
     }
 
     /// The vector with that number.
@@ -144,7 +145,8 @@ fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size:
         0 => default_block_size(heap_size, large, max_memory_size),
         size => step(size, most).max(BLOCK_SIZE_STEP),
     };
-    BlockSizes { first: step(asked.first, largest), largest }
+    let first = if asked.first == 0 { largest / 8 } else { asked.first };
+    BlockSizes { first: step(first.max(1), largest), largest }
 }
 
 /// A heap's preferred block size: an eighth of a small heap, else `large`, limited by the largest allowed

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use ash::vk;
 
 use crate::device::LiveDevice;
-use crate::error::MemoryError;
+use crate::error::{MapError, MemoryError};
 use sublet_engines::cast::index;
 
 /// The driver's figures are queried again after this many allocations and frees.
@@ -48,6 +48,9 @@ pub(crate) struct Budgets {
     calls_since_query: AtomicU32,
     /// True if the event for nearing `max_live_memory` was emitted.
     is_near_told: AtomicBool,
+    /// Bytes that are mapped or being mapped, and their limit.
+    mapped: AtomicU64,
+    max_mapped: u64,
 }
 
 /// Usage and budget of a heap, in bytes.
@@ -112,6 +115,9 @@ impl BudgetStep {
 /// A device that allows at least this many allocations is not expected to run out of them.
 const PLENTY_OF_ALLOCATIONS: u32 = u32::MAX / 4;
 
+/// The limit of mapped bytes that a program does not set. With 4-byte addresses, a process has 2 to 4 GiB of them.
+const DEFAULT_MAX_MAPPED: u64 = if cfg!(target_pointer_width = "32") { 1 << 30 } else { u64::MAX };
+
 /// 80 % of a number of bytes, rounded down. Multiplying first would overflow above an eighth of `u64::MAX`.
 const fn eight_tenths(bytes: u64) -> u64 {
     bytes / 10 * 8 + bytes % 10 * 8 / 10
@@ -150,6 +156,8 @@ impl Budgets {
             exceeds_max: false,
             calls_since_query: AtomicU32::new(0),
             is_near_told: AtomicBool::new(false),
+            mapped: AtomicU64::new(0),
+            max_mapped: DEFAULT_MAX_MAPPED,
         };
         budgets.refresh(device);
         budgets
@@ -163,6 +171,30 @@ impl Budgets {
     /// Allows more `VkDeviceMemory` objects than the driver's limit.
     pub(crate) fn exceed_max_live_memory(&mut self) {
         self.exceeds_max = true;
+    }
+
+    /// Limits the mapped bytes; 0 is the default limit.
+    pub(crate) fn limit_mapped(&mut self, bytes: u64) {
+        self.max_mapped = if bytes == 0 { DEFAULT_MAX_MAPPED } else { bytes };
+    }
+
+    /// Bytes that are mapped or being mapped.
+    pub(crate) fn mapped(&self) -> u64 {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Counts `size` bytes before they are mapped, if the limit allows it.
+    pub(super) fn reserve_mapping(&self, size: u64) -> Result<(), MapError> {
+        let limit = self.max_mapped;
+        let entered = self.mapped.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mapped| {
+            mapped.checked_add(size).filter(|&sum| sum <= limit)
+        });
+        entered.map(drop).map_err(|mapped| MapError::AddressSpace { size, mapped, limit })
+    }
+
+    /// Ends [`Self::reserve_mapping`]: the bytes are no longer mapped.
+    pub(super) fn release_mapping(&self, size: u64) {
+        self.mapped.fetch_sub(size, Ordering::Relaxed);
     }
 
     /// Live `VkDeviceMemory` objects of this allocator and their limit on this device.
@@ -339,8 +371,14 @@ impl Budgets {
         Ok(())
     }
 
-    /// Returns what [`Self::reserve`] would return now. Reserves nothing.
-    pub(crate) fn check(&self, heap_index: u32, size: u64, within_budget: bool) -> Result<(), MemoryError> {
+    /// Returns what [`Self::reserve`] would return now for `count` objects of `size` bytes in total. Reserves nothing.
+    pub(crate) fn check(
+        &self,
+        heap_index: u32,
+        size: u64,
+        count: u32,
+        within_budget: bool,
+    ) -> Result<(), MemoryError> {
         let heap = &self.heaps[index(heap_index)];
         self.check_size(heap_index, size)?;
         let used = heap.memory_bytes.load(Ordering::Relaxed);
@@ -352,7 +390,7 @@ impl Budgets {
             return Err(MemoryError::OverBudget { size, heap: heap_index, usage, budget });
         }
         let (live, limit) = self.live_memory();
-        if live >= limit && !self.exceeds_max {
+        if live.saturating_add(count) > limit && !self.exceeds_max {
             Err(MemoryError::TooManyAllocations { limit })
         } else {
             Ok(())

@@ -2,11 +2,8 @@
 
 use std::num::NonZeroU64;
 
-use ash::vk;
-
 use super::block_vector::Annotation;
-use super::device_block::DeviceBlock;
-use super::mapped_pointer::MappedPointer;
+use super::device_block::{DeviceBlock, MappableMemory};
 use sublet_engines::cast::{index, narrow};
 use sublet_engines::{BadKey, Key, Tag};
 
@@ -104,16 +101,10 @@ impl DedicatedList {
     }
 
     /// Clears the mappings without users and returns their memory, which the caller then unmaps.
-    pub(crate) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
-        let idle = |dedicated: &&mut DedicatedAllocation| {
-            dedicated.map_count == 0 && dedicated.block.mapped().is_mapped()
-        };
-        let idle = self.slots.iter_mut().filter_map(|(_, dedicated)| dedicated.as_mut()).filter(idle);
-        idle.map(|dedicated| {
-            dedicated.block.set_mapped(MappedPointer::UNMAPPED);
-            dedicated.block.memory
-        })
-        .collect()
+    pub(crate) fn take_idle_mappings(&mut self) -> Vec<MappableMemory> {
+        let all = self.slots.iter_mut().filter_map(|(_, dedicated)| dedicated.as_mut());
+        let idle = all.filter(|dedicated| dedicated.map_count == 0);
+        idle.filter_map(|dedicated| dedicated.block.forget_mapped()).collect()
     }
 
     /// The number of allocations and their bytes.

@@ -7,8 +7,8 @@ use super::budget::Budgets;
 use super::events::{PendingEvents, emit_destroyed, is_heard};
 use super::mapped_pointer::MappedPointer;
 use crate::base::watch::Watch;
-use crate::device::{DriverAllocation, DriverError, LiveDevice};
-use crate::error::MemoryError;
+use crate::device::{DriverAllocation, DriverCost, LiveDevice};
+use crate::error::{MapError, MemoryError};
 use sublet_engines::Key;
 use sublet_engines::cast::index;
 
@@ -23,6 +23,11 @@ impl DeviceContext {
     /// The heap of a memory type.
     pub(crate) fn heap_of(&self, memory_type: u32) -> u32 {
         self.device.memory_types()[index(memory_type)].heap_index
+    }
+
+    /// The modelled time of the driver's calls for a memory type.
+    pub(crate) fn cost_of(&self, memory_type: u32) -> DriverCost {
+        DriverCost::of(self.device.memory_types()[index(memory_type)].property_flags)
     }
 }
 
@@ -130,6 +135,9 @@ impl DeviceBlock {
         // allocation in it promises that the device no longer uses it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
+        if self.mapped.is_mapped() {
+            context.budgets.release_mapping(self.size);
+        }
         let Self { memory, size, memory_type, dedicated, .. } = self;
         ReturnedBlock { memory, described: (memory_type, size, dedicated), watch }
     }
@@ -140,9 +148,9 @@ impl DeviceBlock {
     }
 
     /// Maps the memory. No other thread knows it yet, or the caller has exclusive access to its mapping.
-    pub(crate) fn map(&mut self, context: &DeviceContext) -> Result<(), DriverError> {
+    pub(crate) fn map(&mut self, context: &DeviceContext) -> Result<(), MapError> {
         if !self.mapped.is_mapped() {
-            self.mapped = map_memory(context, self.memory)?;
+            self.mapped = map_memory(context, (self.memory, self.size))?;
         }
         Ok(())
     }
@@ -159,13 +167,16 @@ impl DeviceBlock {
         self.mapped_for = Some(key);
     }
 
-    /// Clears the mapping if it was made for this allocation. Returns true if so; the caller then unmaps the memory.
-    pub(crate) fn forget_mapped_for(&mut self, key: Key) -> bool {
-        let was = self.mapped.is_mapped() && self.mapped_for == Some(key);
-        if was {
-            self.set_mapped(MappedPointer::UNMAPPED);
-        }
-        was
+    /// Clears the mapping if it was made for this allocation. Returns the memory, which the caller then unmaps.
+    pub(crate) fn forget_mapped_for(&mut self, key: Key) -> Option<MappableMemory> {
+        if self.mapped_for == Some(key) { self.forget_mapped() } else { None }
+    }
+
+    /// Clears the mapping, if there is one. Returns the memory, which the caller then unmaps.
+    pub(crate) fn forget_mapped(&mut self) -> Option<MappableMemory> {
+        let was = self.mapped.is_mapped();
+        self.set_mapped(MappedPointer::UNMAPPED);
+        was.then_some((self.memory, self.size))
     }
 }
 
@@ -196,20 +207,27 @@ pub(crate) fn set_memory_priority(context: &DeviceContext, memory: vk::DeviceMem
     unsafe { context.device.set_memory_priority(memory, priority) };
 }
 
-/// Maps all of `memory`. The caller holds the `mappings` lock of its vector.
+/// A `VkDeviceMemory`, and its bytes.
+pub(crate) type MappableMemory = (vk::DeviceMemory, u64);
+
+/// Maps all of `memory`, if the limit of mapped bytes allows it. The caller holds the `mappings` lock of its vector.
 pub(crate) fn map_memory(
     context: &DeviceContext,
-    memory: vk::DeviceMemory,
-) -> Result<MappedPointer, DriverError> {
+    (memory, size): MappableMemory,
+) -> Result<MappedPointer, MapError> {
+    context.budgets.reserve_mapping(size)?;
     // SAFETY: the memory is live, because the block or an allocation in it is. It is host-visible and not mapped, which
     // the vector checked. The lock of the vector's mappings keeps other threads out (VUID-vkMapMemory-memory-00678,
     // -00682).
-    unsafe { context.device.map_memory(memory) }.map(MappedPointer::new)
+    let mapped = unsafe { context.device.map_memory(memory) };
+    let mapped = mapped.inspect_err(|_| context.budgets.release_mapping(size))?;
+    Ok(MappedPointer::new(mapped))
 }
 
 /// Unmaps `memory`. The caller holds the `mappings` lock of its vector.
-pub(crate) fn unmap_memory(context: &DeviceContext, memory: vk::DeviceMemory) {
-    // SAFETY: the memory is live and mapped, which the vector checked; its count of users is zero, and the lock of the
+pub(crate) fn unmap_memory(context: &DeviceContext, (memory, size): MappableMemory) {
+    // SAFETY: the memory is live and mapped, which the vector checked; nobody uses the mapping, and the lock of the
     // vector's mappings keeps other threads out (VUID-vkUnmapMemory-memory-00689).
     unsafe { context.device.unmap_memory(memory) };
+    context.budgets.release_mapping(size);
 }

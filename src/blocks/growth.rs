@@ -2,10 +2,9 @@
 
 use super::device_block::{DeviceBlock, DeviceContext};
 use super::events::PendingEvents;
-use crate::device::DriverAllocation;
 use crate::error::MemoryError;
 use crate::pool::{BlockSizing, VectorConfig};
-use crate::vector::policy::{LiveGrowth, grown};
+use crate::vector::policy::{LiveGrowth, doubled, grown};
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;
@@ -22,7 +21,9 @@ pub(crate) struct BlockGrowth {
     pub(crate) config: VectorConfig,
     /// Bytes that must fit.
     pub(crate) needed: u64,
-    /// Bytes of the largest existing block.
+    /// The number of existing blocks.
+    pub(crate) block_count: u32,
+    /// Bytes of the largest one.
     pub(crate) largest_block: u64,
     /// Bytes in use.
     pub(crate) live: u64,
@@ -35,20 +36,24 @@ pub(crate) struct BlockGrowth {
 impl BlockGrowth {
     /// Allocates a block. If the driver refuses, tries smaller sizes.
     ///
-    /// `full_sized` blocks have the block size. Others follow the bytes in use, or start small and double while a block
-    /// of that size exists, or while the request would fill more than half.
+    /// `full_sized` blocks have the block size. Others follow the bytes in use, the number of blocks, or VMA's rule.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
         events: &mut PendingEvents,
     ) -> Result<DeviceBlock, MemoryError> {
-        self.try_sizes(context, |size| self.ask(context, size, events))
+        self.try_sizes(context, |size| {
+            let what = self.config.block(size);
+            DeviceBlock::allocate(context, &what, false, self.within_budget, events)
+        })
     }
 
     /// The size of the block that [`Self::allocate`] would request, if the limits allow one.
     pub(crate) fn foresee(&self, context: &DeviceContext) -> Result<u64, MemoryError> {
         let heap = context.heap_of(self.config.memory_type);
-        self.try_sizes(context, |size| context.budgets.check(heap, size, self.within_budget).map(|()| size))
+        self.try_sizes(context, |size| {
+            context.budgets.check(heap, size, 1, self.within_budget).map(|()| size)
+        })
     }
 
     fn try_sizes<R>(
@@ -61,11 +66,14 @@ impl BlockGrowth {
             return attempt(config.block_size);
         }
         let eighth = (config.block_size >> MAX_HALVINGS).max(1);
-        let doubled = |first| grown(first, config.block_size, self.needed, self.largest_block);
         let (smallest, mut size) = match config.sizing {
-            BlockSizing::Live(rule) => (rule.step, self.followed(context, rule)),
-            BlockSizing::Doubling { first } if first != 0 => (eighth, doubled(first)),
-            BlockSizing::Doubling { .. } | BlockSizing::Vma => (eighth, doubled(eighth)),
+            BlockSizing::Live(rule) => (rule.step(), self.followed(context, rule)),
+            BlockSizing::Doubling { first } => {
+                let next = doubled(first, config.block_size, self.block_count);
+                // A larger request gets the next doubled size that holds it, and may fill that block.
+                (eighth, grown(next, config.block_size, self.needed.div_ceil(2), 0))
+            }
+            BlockSizing::Vma => (eighth, grown(eighth, config.block_size, self.needed, self.largest_block)),
         };
         if self.full_sized {
             size = config.block_size;
@@ -99,23 +107,5 @@ impl BlockGrowth {
         let size = if is_scarce { size.max(self.config.block_size >> MAX_HALVINGS) } else { size };
         // No request exceeds the block size.
         size.min(self.config.block_size)
-    }
-
-    /// Allocates a block of `size` bytes.
-    pub(crate) fn ask(
-        &self,
-        context: &DeviceContext,
-        size: u64,
-        events: &mut PendingEvents,
-    ) -> Result<DeviceBlock, MemoryError> {
-        let what = DriverAllocation {
-            size,
-            memory_type: self.config.memory_type,
-            priority: Some(self.config.priority),
-            device_address: true,
-            dedicated_to: None,
-            next: self.config.next.get(),
-        };
-        DeviceBlock::allocate(context, &what, false, self.within_budget, events)
     }
 }

@@ -10,8 +10,9 @@ mod mapped_pointer;
 mod tag;
 
 pub(crate) use block_vector::{
-    AllocationKey, Annotation, BeginVectorError, BlockLack, Effort, Emptied, Extent, Grant, MaintenanceWish,
-    MemoryBlockVector, PassBudget, Planned, VectorCompaction, VectorRequest, VectorTotals, Visited,
+    AllocationKey, Annotation, BeginVectorError, BlockLack, BlockSearch, Effort, Emptied, Extent, Grant,
+    MaintenanceWish, MemoryBlockVector, PassBudget, Planned, VectorCompaction, VectorRequest, VectorTotals,
+    Visited,
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};

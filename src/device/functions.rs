@@ -107,13 +107,7 @@ pub struct MissingFunction {
     pub name: &'static str,
 }
 
-impl fmt::Display for MissingFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the Vulkan function {} was neither given nor found", self.name)
-    }
-}
-
-impl std::error::Error for MissingFunction {}
+sublet_engines::errors! { struct MissingFunction { name } => "the Vulkan function {name} was neither given nor found" }
 
 impl fmt::Debug for VulkanFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

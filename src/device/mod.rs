@@ -4,6 +4,7 @@
 mod address;
 mod callbacks;
 mod chain;
+mod cost;
 mod driver;
 mod error;
 mod external;
@@ -17,6 +18,9 @@ pub use callbacks::{
     DeviceMemoryCallbacks, DeviceMemoryEvent, DeviceMemoryFunction, RawDeviceMemoryCallbacks,
 };
 pub(crate) use chain::find as find_in_chain;
+#[doc(hidden)]
+pub use cost::DriverCost;
+pub(crate) use cost::TimeBudget;
 pub(crate) use driver::{BufferOrImage, DeviceSettings, DriverAllocation};
 #[doc(hidden)]
 pub use driver::{LiveDevice, ResourceRequirements};

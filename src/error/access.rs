@@ -1,8 +1,5 @@
 //! Errors of mapping and binding, and of handles that belong to another allocator.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use crate::device::DriverError;
@@ -17,16 +14,10 @@ pub enum ForeignHandle {
     Allocation,
 }
 
-impl fmt::Display for ForeignHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pool => "the pool is of another allocator, or was destroyed",
-            Self::Allocation => "the allocation is of another allocator, or its pool was destroyed",
-        })
-    }
+sublet_engines::errors! { ForeignHandle:
+    Pool => "the pool is of another allocator, or was destroyed";
+    Allocation => "the allocation is of another allocator, or its pool was destroyed";
 }
-
-impl Error for ForeignHandle {}
 
 /// The reason why an allocation cannot be mapped, flushed, or copied to or from.
 ///
@@ -63,11 +54,39 @@ pub enum MapError {
     Foreign(ForeignHandle),
     /// The allocation is not mapped, or no longer mapped.
     NotMapped,
+    /// Mapped memory would exceed [`AllocatorCreateInfo::max_mapped_size`](crate::AllocatorCreateInfo::max_mapped_size).
+    /// The driver was not called.
+    AddressSpace {
+        /// Bytes to map: those of the whole `VkDeviceMemory` that holds the allocation.
+        size: u64,
+        /// Bytes already mapped.
+        mapped: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// The driver's call failed.
     Driver(DriverError),
 }
 
 impl MapError {
+    /// Returns true if memory that is not mapped may do.
+    pub(crate) fn is_shortage(&self) -> bool {
+        match self {
+            Self::AddressSpace { .. } => true,
+            Self::Driver(error) => error.is_out_of_memory() || self.is_out_of_addresses(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if unmapping other memory may help.
+    pub(crate) fn is_out_of_addresses(&self) -> bool {
+        match self {
+            Self::AddressSpace { size, limit, .. } => size <= limit,
+            Self::Driver(error) => error.result == vk::Result::ERROR_MEMORY_MAP_FAILED,
+            _ => false,
+        }
+    }
+
     /// The Vulkan result that corresponds to this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
@@ -78,47 +97,17 @@ impl MapError {
     }
 }
 
-impl fmt::Display for MapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotHostVisible { memory_type } => {
-                write!(f, "memory type {memory_type} is not host-visible")
-            }
-            Self::NoHostAccess => f.write_str(
-                "the allocation was made without host access: an automatic usage needs a HOST_ACCESS flag to be mapped",
-            ),
-            Self::OutOfRange { offset, size, allocation_size } => {
-                write!(
-                    f,
-                    "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes"
-                )
-            }
-            Self::Foreign(error) => error.fmt(f),
-            Self::NotMapped => f.write_str("the allocation is not mapped"),
-            Self::Driver(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for MapError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<DriverError> for MapError {
-    fn from(error: DriverError) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<ForeignHandle> for MapError {
-    fn from(error: ForeignHandle) -> Self {
-        Self::Foreign(error)
-    }
+sublet_engines::errors! { MapError:
+    NotHostVisible { memory_type } => "memory type {memory_type} is not host-visible";
+    NoHostAccess =>
+        "the allocation was made without host access: an automatic usage needs a HOST_ACCESS flag to be mapped";
+    OutOfRange { offset, size, allocation_size } =>
+        "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes";
+    Foreign(error: ForeignHandle) => "{error}";
+    NotMapped => "the allocation is not mapped";
+    AddressSpace { size, mapped, limit } =>
+        "mapping {size} bytes would exceed the limit of {limit} mapped bytes: {mapped} are mapped";
+    Driver(error: DriverError) => "{error}";
 }
 
 /// The reason why a resource could not be bound.
@@ -151,32 +140,9 @@ impl BindError {
     }
 }
 
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfRange { offset, allocation_size } => {
-                write!(f, "offset {offset} is not inside an allocation of {allocation_size} bytes")
-            }
-            Self::Foreign(error) => error.fmt(f),
-            Self::ExtensionNotPresent => {
-                f.write_str("a chain for binding needs Vulkan 1.1 or VK_KHR_bind_memory2")
-            }
-            Self::Driver(error) => write!(f, "the memory was not bound: {error}"),
-        }
-    }
-}
-
-impl Error for BindError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<DriverError> for BindError {
-    fn from(error: DriverError) -> Self {
-        Self::Driver(error)
-    }
+sublet_engines::errors! { BindError:
+    OutOfRange { offset, allocation_size } => "offset {offset} is not inside an allocation of {allocation_size} bytes";
+    Foreign(error) => "{error}";
+    ExtensionNotPresent => "a chain for binding needs Vulkan 1.1 or VK_KHR_bind_memory2";
+    Driver(error: DriverError) => "the memory was not bound: {error}";
 }

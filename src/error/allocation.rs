@@ -1,12 +1,9 @@
 //! Errors of allocating.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
+use super::access::MapError;
 use super::memory::MemoryError;
-use crate::device::DriverError;
 use crate::engine::Algorithm;
 use crate::memory_type::NoMemoryType;
 
@@ -34,29 +31,17 @@ pub enum Contradiction {
     PoolAndScope,
 }
 
-impl fmt::Display for Contradiction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DedicatedNeverAllocate => {
-                "dedicated memory was asked for, and the driver was not to be asked"
-            }
-            Self::DedicatedInFixedPool => "dedicated memory was asked for in a pool with a fixed block size",
-            Self::DedicatedUpperAddress => "dedicated memory has no upper address",
-            Self::TwoHostAccesses => "host access is either sequential writes or random",
-            Self::TransferInsteadOfNothing => {
-                "a transfer may stand in for host access, and no host access was asked for"
-            }
-            Self::MappedWithoutHostAccess => {
-                "a mapped allocation with an automatic usage needs a host access flag"
-            }
-            Self::SeveralStrategies => "only one strategy can be followed",
-            Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
-            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
-        })
-    }
+sublet_engines::errors! { Contradiction:
+    DedicatedNeverAllocate => "dedicated memory was asked for, and the driver was not to be asked";
+    DedicatedInFixedPool => "dedicated memory was asked for in a pool with a fixed block size";
+    DedicatedUpperAddress => "dedicated memory has no upper address";
+    TwoHostAccesses => "host access is either sequential writes or random";
+    TransferInsteadOfNothing => "a transfer may stand in for host access, and no host access was asked for";
+    MappedWithoutHostAccess => "a mapped allocation with an automatic usage needs a host access flag";
+    SeveralStrategies => "only one strategy can be followed";
+    TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given";
+    PoolAndScope => "an allocation is made in a pool or in a scope";
 }
-
-impl Error for Contradiction {}
 
 /// The reason why an allocation failed.
 ///
@@ -131,7 +116,7 @@ pub enum AllocationError {
     /// No `VkDeviceMemory` could be allocated.
     Memory(MemoryError),
     /// The memory could not be mapped.
-    Map(DriverError),
+    Map(MapError),
 }
 
 impl AllocationError {
@@ -147,7 +132,7 @@ impl AllocationError {
             | Self::ForeignPool
             | Self::UpperAddress { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Memory(error) => error.vk_result(),
-            Self::Map(error) => error.result,
+            Self::Map(error) => error.vk_result(),
             _ => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
         }
     }
@@ -157,9 +142,7 @@ impl AllocationError {
         match self {
             Self::Memory(error) => error.is_shortage(),
             Self::Full { .. } | Self::BlockTooSmall { .. } => true,
-            Self::Map(error) => {
-                error.is_out_of_memory() || error.result == vk::Result::ERROR_MEMORY_MAP_FAILED
-            }
+            Self::Map(error) => error.is_shortage(),
             _ => false,
         }
     }
@@ -189,76 +172,33 @@ impl AllocationError {
     }
 }
 
-impl fmt::Display for AllocationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroSize => f.write_str("zero bytes were asked for"),
-            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
-            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
-            Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
-            Self::NoMemoryType(error) => error.fmt(f),
-            Self::PoolMemoryType { memory_type, memory_type_bits } => write!(
-                f,
-                "the pool is in memory type {memory_type}, the resource can be in the types {memory_type_bits:#b}"
-            ),
-            Self::ForeignPool => f.write_str("the pool is of another allocator, or was destroyed"),
-            Self::UpperAddress { algorithm, max_block_count: 0 } => write!(
-                f,
-                "an upper address needs a linear pool with one block: this is {algorithm:?} with any number of blocks"
-            ),
-            Self::UpperAddress { algorithm, max_block_count } => write!(
-                f,
-                "an upper address needs a linear pool with one block: this is {algorithm:?} with up to {max_block_count}"
-            ),
-            Self::UpperAddressInRing => {
-                f.write_str("the pool is in use as a ring buffer, which excludes upper addresses")
+sublet_engines::errors! { AllocationError:
+    ZeroSize => "zero bytes were asked for";
+    Alignment { alignment } => "the alignment {alignment} is not a power of two";
+    Priority { priority } => "the priority {priority} is not between 0 and 1";
+    Contradiction(what: Contradiction) => "contradictory flags: {what}";
+    NoMemoryType(error: NoMemoryType) => "{error}";
+    PoolMemoryType { memory_type, memory_type_bits } =>
+        "the pool is in memory type {memory_type}, the resource can be in the types {memory_type_bits:#b}";
+    ForeignPool => "the pool is of another allocator, or was destroyed";
+    UpperAddress { algorithm, max_block_count: 0 } =>
+        "an upper address needs a linear pool with one block: this is {algorithm:?} with any number of blocks";
+    UpperAddress { algorithm, max_block_count } =>
+        "an upper address needs a linear pool with one block: this is {algorithm:?} with up to {max_block_count}";
+    UpperAddressInRing => "the pool is in use as a ring buffer, which excludes upper addresses";
+    BlockTooSmall { size, block_size } => "{size} bytes are more than a block of {block_size} bytes can hold";
+    Full { size, alignment, free, largest_free, block_count, max_block_count } =>
+        "no room for {size} bytes aligned to {alignment}: {free} bytes are free in {block_count} block{}, \
+         {largest_free} of them in one piece, and {}" (
+            if *block_count == 1 { "" } else { "s" },
+            match max_block_count {
+                0 => "the driver is not to be asked for another".to_owned(),
+                1 => "no more than 1 block is allowed".to_owned(),
+                most => format!("no more than {most} blocks are allowed"),
             }
-            Self::BlockTooSmall { size, block_size } => {
-                write!(f, "{size} bytes are more than a block of {block_size} bytes can hold")
-            }
-            Self::Full { size, alignment, free, largest_free, block_count, max_block_count } => write!(
-                f,
-                "no room for {size} bytes aligned to {alignment}: {free} bytes are free in {block_count} block{}, {largest_free} of \
-                 them in one piece, and {}",
-                if *block_count == 1 { "" } else { "s" },
-                match max_block_count {
-                    0 => "the driver is not to be asked for another".to_owned(),
-                    1 => "no more than 1 block is allowed".to_owned(),
-                    most => format!("no more than {most} blocks are allowed"),
-                }
-            ),
-            Self::Memory(error) => error.fmt(f),
-            Self::Map(error) => write!(f, "the memory could not be mapped: {error}"),
-        }
-    }
-}
-
-impl Error for AllocationError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Memory(error) => error.source(),
-            Self::Map(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<MemoryError> for AllocationError {
-    fn from(error: MemoryError) -> Self {
-        Self::Memory(error)
-    }
-}
-
-impl From<NoMemoryType> for AllocationError {
-    fn from(error: NoMemoryType) -> Self {
-        Self::NoMemoryType(error)
-    }
-}
-
-impl From<Contradiction> for AllocationError {
-    fn from(error: Contradiction) -> Self {
-        Self::Contradiction(error)
-    }
+        );
+    Memory(error: MemoryError) => "{error}";
+    Map(error) => "the memory could not be mapped: {error}";
 }
 
 /// The reason why pages were not allocated. None of them stays allocated.
@@ -281,22 +221,8 @@ pub enum AllocatePagesError {
     },
 }
 
-impl fmt::Display for AllocatePagesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lengths { requirements, create_infos } => {
-                write!(f, "{create_infos} create-infos for {requirements} requirements: give one, or as many")
-            }
-            Self::Element { index, error } => write!(f, "element {index} could not be allocated: {error}"),
-        }
-    }
-}
-
-impl Error for AllocatePagesError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Element { error, .. } => error.source(),
-            Self::Lengths { .. } => None,
-        }
-    }
+sublet_engines::errors! { AllocatePagesError:
+    Lengths { requirements, create_infos } =>
+        "{create_infos} create-infos for {requirements} requirements: give one, or as many";
+    Element { index, error } => "element {index} could not be allocated: {error}", error;
 }

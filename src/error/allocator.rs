@@ -1,8 +1,5 @@
 //! Errors of creating an allocator.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use crate::device::MissingFunction;
@@ -48,37 +45,16 @@ pub enum CreateAllocatorError {
     },
 }
 
-impl fmt::Display for CreateAllocatorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingFunction(error) => error.fmt(f),
-            Self::ApiVersion { api_version } => write!(
-                f,
-                "Vulkan {}.{} is not one of 1.0 to 1.4",
-                vk::api_version_major(*api_version),
-                vk::api_version_minor(*api_version)
-            ),
-            Self::ExtensionNotPresent { function } => {
-                write!(f, "a flag needs the Vulkan function {function}, which was neither given nor found")
-            }
-            Self::HeapLimits { limits, heaps } => {
-                write!(f, "{limits} heap limits were given for {heaps} heaps")
-            }
-            Self::NoMargin => f.write_str("corruption is detected in margins, and the margin has no bytes"),
-            Self::ExternalMemoryHandleTypes { handle_types, types } => {
-                write!(f, "{handle_types} external handle types were given for {types} memory types")
-            }
-            Self::BlockSizes { sizes, types } => {
-                write!(f, "{sizes} block sizes were given for {types} memory types")
-            }
-        }
-    }
-}
-
-impl Error for CreateAllocatorError {}
-
-impl From<MissingFunction> for CreateAllocatorError {
-    fn from(error: MissingFunction) -> Self {
-        Self::MissingFunction(error)
-    }
+sublet_engines::errors! { CreateAllocatorError:
+    MissingFunction(error: MissingFunction) => "{error}";
+    ApiVersion { api_version } =>
+        "Vulkan {}.{} is not one of 1.0 to 1.4"
+            (vk::api_version_major(*api_version), vk::api_version_minor(*api_version));
+    ExtensionNotPresent { function } =>
+        "a flag needs the Vulkan function {function}, which was neither given nor found";
+    HeapLimits { limits, heaps } => "{limits} heap limits were given for {heaps} heaps";
+    NoMargin => "corruption is detected in margins, and the margin has no bytes";
+    ExternalMemoryHandleTypes { handle_types, types } =>
+        "{handle_types} external handle types were given for {types} memory types";
+    BlockSizes { sizes, types } => "{sizes} block sizes were given for {types} memory types";
 }

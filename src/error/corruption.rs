@@ -6,8 +6,7 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::access::ForeignHandle;
-use crate::device::DriverError;
+use super::access::{ForeignHandle, MapError};
 
 /// An allocation whose margin was written to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +54,7 @@ pub enum CorruptionError {
     /// Something has written beyond the end of these allocations.
     Damaged(Box<[DamagedAllocation]>),
     /// The memory could not be mapped.
-    Driver(DriverError),
+    Map(MapError),
 }
 
 impl CorruptionError {
@@ -65,7 +64,7 @@ impl CorruptionError {
             Self::NotDetected => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
             Self::Damaged(_) => vk::Result::ERROR_UNKNOWN,
-            Self::Driver(error) => error.result,
+            Self::Map(error) => error.vk_result(),
         }
     }
 }
@@ -80,7 +79,7 @@ impl fmt::Display for CorruptionError {
                 write!(f, "something wrote beyond the end of {} {ends}", damaged.len())?;
                 damaged.first().map_or(Ok(()), |first| write!(f, ", the first of them {first}"))
             }
-            Self::Driver(error) => write!(f, "the memory could not be mapped: {error}"),
+            Self::Map(error) => write!(f, "the memory could not be mapped: {error}"),
         }
     }
 }
@@ -88,7 +87,7 @@ impl fmt::Display for CorruptionError {
 impl Error for CorruptionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => error.source(),
+            Self::Map(error) => error.source(),
             _ => None,
         }
     }

@@ -1,8 +1,5 @@
 //! Errors of beginning a defragmentation.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::access::ForeignHandle;
@@ -40,19 +37,10 @@ impl BeginDefragmentationError {
     }
 }
 
-impl fmt::Display for BeginDefragmentationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign(error) => error.fmt(f),
-            Self::Algorithm { algorithm } => {
-                write!(f, "nothing can be moved in a pool that is {algorithm:?}")
-            }
-            Self::InProgress { memory_type, is_pool } => {
-                let what = if *is_pool { "a pool" } else { "the default memory" };
-                write!(f, "{what} of memory type {memory_type} is being defragmented already")
-            }
-        }
-    }
+sublet_engines::errors! { BeginDefragmentationError:
+    Foreign(error) => "{error}";
+    Algorithm { algorithm } => "nothing can be moved in a pool that is {algorithm:?}";
+    InProgress { memory_type, is_pool } =>
+        "{} of memory type {memory_type} is being defragmented already"
+            (if *is_pool { "a pool" } else { "the default memory" });
 }
-
-impl Error for BeginDefragmentationError {}

@@ -1,8 +1,5 @@
 //! Errors of allocating memory from the driver.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use crate::device::DriverError;
@@ -42,7 +39,7 @@ pub enum MemoryError {
         /// Bytes that may be in use.
         budget: u64,
     },
-    /// The device allows no more `VkDeviceMemory` objects. The driver was not called.
+    /// The device does not allow so many `VkDeviceMemory` objects. The driver was not called.
     TooManyAllocations {
         /// `maxMemoryAllocationCount`.
         limit: u32,
@@ -86,42 +83,13 @@ impl MemoryError {
     }
 }
 
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HeapTooSmall { size, heap, heap_size } => {
-                write!(f, "{size} bytes are more than heap {heap} has: {heap_size}")
-            }
-            Self::HeapLimit { size, heap, used, limit } => {
-                write!(
-                    f,
-                    "{size} bytes would pass the limit of heap {heap}: {used} of {limit} bytes are taken"
-                )
-            }
-            Self::OverBudget { size, heap, usage, budget } => {
-                write!(
-                    f,
-                    "{size} bytes would pass the budget of heap {heap}: {usage} of {budget} bytes are in use"
-                )
-            }
-            Self::TooManyAllocations { limit } => {
-                write!(f, "the device allows {limit} memory allocations, and as many live")
-            }
-            Self::Driver { size, memory_type, heap, error } => {
-                write!(
-                    f,
-                    "the driver gave no {size} bytes of memory type {memory_type} in heap {heap}: {error}"
-                )
-            }
-        }
-    }
-}
-
-impl Error for MemoryError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver { error, .. } => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { MemoryError:
+    HeapTooSmall { size, heap, heap_size } => "{size} bytes are more than heap {heap} has: {heap_size}";
+    HeapLimit { size, heap, used, limit } =>
+        "{size} bytes would pass the limit of heap {heap}: {used} of {limit} bytes are taken";
+    OverBudget { size, heap, usage, budget } =>
+        "{size} bytes would pass the budget of heap {heap}: {usage} of {budget} bytes are in use";
+    TooManyAllocations { limit } => "the device allows {limit} memory allocations, which this would exceed";
+    Driver { size, memory_type, heap, error } =>
+        "the driver gave no {size} bytes of memory type {memory_type} in heap {heap}: {error}", error;
 }

@@ -1,8 +1,5 @@
 //! Errors of creating a pool.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::memory::MemoryError;
@@ -61,29 +58,13 @@ impl CreatePoolError {
     }
 }
 
-impl fmt::Display for CreatePoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MemoryType { memory_type, allowed } => {
-                write!(f, "memory type {memory_type} is not one of those that may be used: {allowed:#b}")
-            }
-            Self::BlockCounts { min, max } => write!(f, "at least {min} blocks are more than at most {max}"),
-            Self::BlockSize { block_size, max } => {
-                write!(f, "a block of {block_size} bytes is more than the {max} bytes that are possible")
-            }
-            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
-            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
-            Self::TooMany => f.write_str("there are 2^32 pools, as many as can be numbered"),
-            Self::Memory(error) => write!(f, "the pool has no memory for its first blocks: {error}"),
-        }
-    }
-}
-
-impl Error for CreatePoolError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Memory(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { CreatePoolError:
+    MemoryType { memory_type, allowed } =>
+        "memory type {memory_type} is not one of those that may be used: {allowed:#b}";
+    BlockCounts { min, max } => "at least {min} blocks are more than at most {max}";
+    BlockSize { block_size, max } => "a block of {block_size} bytes is more than the {max} bytes that are possible";
+    Alignment { alignment } => "the alignment {alignment} is not a power of two";
+    Priority { priority } => "the priority {priority} is not between 0 and 1";
+    TooMany => "there are 2^32 pools, as many as can be numbered";
+    Memory(error) => "the pool has no memory for its first blocks: {error}";
 }

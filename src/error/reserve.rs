@@ -1,8 +1,5 @@
 //! Errors of reserving memory.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::{ForeignHandle, MemoryError};
@@ -48,39 +45,10 @@ impl ReserveMemoryError {
     }
 }
 
-impl fmt::Display for ReserveMemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MemoryType { memory_type, allowed } => {
-                write!(f, "memory type {memory_type} is not among the allowed ones: {allowed:#b}")
-            }
-            Self::TooManyBlocks { bytes, blocks, block_count, max_block_count } => write!(
-                f,
-                "{bytes} bytes need {blocks} more blocks: the pool has {block_count} and may have {max_block_count}"
-            ),
-            Self::Memory(error) => error.fmt(f),
-            Self::Foreign(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ReserveMemoryError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Memory(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<MemoryError> for ReserveMemoryError {
-    fn from(error: MemoryError) -> Self {
-        Self::Memory(error)
-    }
-}
-
-impl From<ForeignHandle> for ReserveMemoryError {
-    fn from(error: ForeignHandle) -> Self {
-        Self::Foreign(error)
-    }
+sublet_engines::errors! { ReserveMemoryError:
+    MemoryType { memory_type, allowed } => "memory type {memory_type} is not among the allowed ones: {allowed:#b}";
+    TooManyBlocks { bytes, blocks, block_count, max_block_count } =>
+        "{bytes} bytes need {blocks} more blocks: the pool has {block_count} and may have {max_block_count}";
+    Memory(error: MemoryError) => "{error}";
+    Foreign(error: ForeignHandle) => "{error}";
 }

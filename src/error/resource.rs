@@ -1,8 +1,5 @@
 //! Errors of creating a buffer or an image, and of finding a memory type for one.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::allocation::{AllocationError, Contradiction};
@@ -45,10 +42,6 @@ pub enum CreateError {
     Alias(AliasError),
 }
 
-fn too_large(f: &mut fmt::Formatter<'_>, size: u64, max: u64) -> fmt::Result {
-    write!(f, "a buffer of {size} bytes is above maxBufferSize, which is {max} on this device")
-}
-
 impl CreateError {
     /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
@@ -64,49 +57,17 @@ impl CreateError {
     }
 }
 
-impl fmt::Display for CreateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroExtent => f.write_str("a size, extent, level count or layer count is zero"),
-            Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
-            Self::DeviceAddress => f.write_str(
-                "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
-            ),
-            Self::Sparse => f.write_str("a sparse resource has no memory of its own: allocate and bind its pages"),
-            Self::Disjoint => f.write_str("a disjoint image has memory for each plane: allocate and bind its planes"),
-            Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),
-            Self::Allocation(error) => write!(f, "there is no memory for the resource: {error}"),
-            Self::Bind(error) => write!(f, "the memory was not bound: {error}"),
-            Self::Alias(error) => write!(f, "the resource cannot be in that memory: {error}"),
-        }
-    }
-}
-
-impl Error for CreateError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Resource(error) | Self::Bind(error) => error.source(),
-            Self::Allocation(error) => error.source(),
-            Self::Alias(error) => error.source(),
-            Self::ZeroExtent
-            | Self::BufferTooLarge { .. }
-            | Self::DeviceAddress
-            | Self::Disjoint
-            | Self::Sparse => None,
-        }
-    }
-}
-
-impl From<AllocationError> for CreateError {
-    fn from(error: AllocationError) -> Self {
-        Self::Allocation(error)
-    }
-}
-
-impl From<AliasError> for CreateError {
-    fn from(error: AliasError) -> Self {
-        Self::Alias(error)
-    }
+sublet_engines::errors! { CreateError:
+    ZeroExtent => "a size, extent, level count or layer count is zero";
+    BufferTooLarge { size, max } => "a buffer of {size} bytes is above maxBufferSize, which is {max} on this device";
+    DeviceAddress =>
+        "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS";
+    Sparse => "a sparse resource has no memory of its own: allocate and bind its pages";
+    Disjoint => "a disjoint image has memory for each plane: allocate and bind its planes";
+    Resource(error) => "the driver did not create the resource: {error}";
+    Allocation(error: AllocationError) => "there is no memory for the resource: {error}";
+    Bind(error) => "the memory was not bound: {error}";
+    Alias(error: AliasError) => "the resource cannot be in that memory: {error}";
 }
 
 /// The reason why no memory type was found.
@@ -131,26 +92,10 @@ pub enum FindMemoryTypeError {
     Resource(DriverError),
 }
 
-impl fmt::Display for FindMemoryTypeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
-            Self::NoMemoryType(error) => error.fmt(f),
-            Self::Disjoint => {
-                f.write_str("a disjoint image has requirements for each plane: query those of its planes")
-            }
-            Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
-            Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),
-        }
-    }
-}
-
-impl Error for FindMemoryTypeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Contradiction(_) | Self::Disjoint | Self::BufferTooLarge { .. } => None,
-            Self::NoMemoryType(error) => error.source(),
-            Self::Resource(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { FindMemoryTypeError:
+    Contradiction(what) => "contradictory flags: {what}";
+    NoMemoryType(error) => "{error}";
+    Disjoint => "a disjoint image has requirements for each plane: query those of its planes";
+    BufferTooLarge { size, max } => "a buffer of {size} bytes is above maxBufferSize, which is {max} on this device";
+    Resource(error) => "the driver did not create the resource: {error}";
 }

@@ -1,8 +1,5 @@
 //! Errors of aliasing resources, changing priorities, and exporting and importing memory.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::access::ForeignHandle;
@@ -42,27 +39,15 @@ pub enum AliasError {
     Foreign(ForeignHandle),
 }
 
-impl fmt::Display for AliasError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfRange { offset, size, allocation_size } => write!(
-                f,
-                "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes"
-            ),
-            Self::Alignment { offset, alignment } => {
-                write!(f, "offset {offset} of the memory is not a multiple of {alignment}")
-            }
-            Self::MemoryType { memory_type, memory_type_bits } => write!(
-                f,
-                "the memory is of type {memory_type}, the resource can be in the types {memory_type_bits:#b}"
-            ),
-            Self::RequiresDedicated => f.write_str("the driver requires memory of its own for the resource"),
-            Self::Foreign(error) => error.fmt(f),
-        }
-    }
+sublet_engines::errors! { AliasError:
+    OutOfRange { offset, size, allocation_size } =>
+        "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes";
+    Alignment { offset, alignment } => "offset {offset} of the memory is not a multiple of {alignment}";
+    MemoryType { memory_type, memory_type_bits } =>
+        "the memory is of type {memory_type}, the resource can be in the types {memory_type_bits:#b}";
+    RequiresDedicated => "the driver requires memory of its own for the resource";
+    Foreign(error) => "{error}";
 }
-
-impl Error for AliasError {}
 
 /// The reason why a priority could not be changed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -83,27 +68,12 @@ pub enum PriorityError {
     Foreign(ForeignHandle),
 }
 
-impl fmt::Display for PriorityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEnabled => f.write_str(
-                "the allocator was made without EXT_PAGEABLE_DEVICE_LOCAL_MEMORY, or vkSetDeviceMemoryPriorityEXT is missing",
-            ),
-            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
-            Self::NotDedicated => {
-                f.write_str("the allocation shares its memory, and only memory has a priority")
-            }
-            Self::Foreign(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for PriorityError {}
-
-impl From<ForeignHandle> for PriorityError {
-    fn from(error: ForeignHandle) -> Self {
-        Self::Foreign(error)
-    }
+sublet_engines::errors! { PriorityError:
+    NotEnabled =>
+        "the allocator was made without EXT_PAGEABLE_DEVICE_LOCAL_MEMORY, or vkSetDeviceMemoryPriorityEXT is missing";
+    Priority { priority } => "the priority {priority} is not between 0 and 1";
+    NotDedicated => "the allocation shares its memory, and only memory has a priority";
+    Foreign(error: ForeignHandle) => "{error}";
 }
 
 /// The reason why memory could not be exported to another API or process.
@@ -129,35 +99,10 @@ impl ExportError {
     }
 }
 
-impl fmt::Display for ExportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEnabled => f.write_str("the extension that exports memory is not enabled"),
-            Self::Foreign(error) => error.fmt(f),
-            Self::Driver(error) => write!(f, "the memory was not exported: {error}"),
-        }
-    }
-}
-
-impl Error for ExportError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<ForeignHandle> for ExportError {
-    fn from(error: ForeignHandle) -> Self {
-        Self::Foreign(error)
-    }
-}
-
-impl From<DriverError> for ExportError {
-    fn from(error: DriverError) -> Self {
-        Self::Driver(error)
-    }
+sublet_engines::errors! { ExportError:
+    NotEnabled => "the extension that exports memory is not enabled";
+    Foreign(error: ForeignHandle) => "{error}";
+    Driver(error: DriverError) => "the memory was not exported: {error}";
 }
 
 /// The reason why host memory could not be imported.
@@ -197,41 +142,13 @@ pub enum HostImportError {
     Create(CreateError),
 }
 
-impl fmt::Display for HostImportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEnabled => f.write_str("VK_EXT_external_memory_host is not enabled"),
-            Self::Misaligned { address, size, alignment } => {
-                write!(
-                    f,
-                    "{size} bytes at {address:#x} cannot be imported: both must be multiples of {alignment}"
-                )
-            }
-            Self::TooSmall { needed, given } => {
-                write!(f, "the buffer requires {needed} bytes, but the memory has {given}")
-            }
-            Self::MemoryTypes { host, buffer } => write!(
-                f,
-                "no host-coherent memory type suits the memory (types {host:#b}) and the buffer (types {buffer:#b})"
-            ),
-            Self::Driver(error) => write!(f, "the memory cannot be imported: {error}"),
-            Self::Create(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for HostImportError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            Self::Create(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<CreateError> for HostImportError {
-    fn from(error: CreateError) -> Self {
-        Self::Create(error)
-    }
+sublet_engines::errors! { HostImportError:
+    NotEnabled => "VK_EXT_external_memory_host is not enabled";
+    Misaligned { address, size, alignment } =>
+        "{size} bytes at {address:#x} cannot be imported: both must be multiples of {alignment}";
+    TooSmall { needed, given } => "the buffer requires {needed} bytes, but the memory has {given}";
+    MemoryTypes { host, buffer } =>
+        "no host-coherent memory type suits the memory (types {host:#b}) and the buffer (types {buffer:#b})";
+    Driver(error) => "the memory cannot be imported: {error}";
+    Create(error: CreateError) => "{error}";
 }

@@ -1,8 +1,9 @@
-//! The book: chapters to read, rather than items to look up.
+//! The guide: chapters to read, rather than items to look up.
 //!
 //! | to begin with | |
 //! |---|---|
 //! | [`start`] | from a device to a mesh in its memory |
+//! | [`switching`] | from raw `ash`, gpu-allocator or VMA in 15 minutes |
 //! | [`memory`] | usages and flags, and the memory that they select |
 //! | [`pools`] | memory with limits of its own; rings, stacks and scopes |
 //! | [`retirement`] | when resources that the GPU uses may be freed |
@@ -16,12 +17,14 @@
 //! | [`block_sources`] | engines and blocks of your own |
 //! | [`testing`] | your code on GPUs that you do not have |
 //! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
+//! | [`programs`] | programs that do not use Sublet, recorded and judged |
 //! | [`debugging`] | leaks, corruption, validation messages, events |
+//! | [`security`] | what is trusted, what is not, and how it is tested |
 //! | [`performance`] | the cost of each call, the fast paths, and measured alternatives |
 //!
-//! | beside others | |
+//! | reference | |
 //! |---|---|
-//! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call; or Direct3D 12, Granite, NVRHI |
+//! | [`migrating`] | tables of old and new calls: vk-mem, gpu-allocator, VMA, Direct3D 12, Granite, NVRHI |
 //! | [`c`] | C and C++ |
 //! | [`differences`] | what differs from VMA |
 //! | [`limits`] | missing features, weaknesses, numeric limits |
@@ -33,8 +36,8 @@
 //!
 //! The package `sublet-frame` has chapters of its own, as the docs of its modules: `track` on states, which says what
 //! barriers follow from the uses of buffers and images, `frames` on frames in flight and command lists, and
-//! `compact` on resources that move by themselves. The first two are what Direct3D 12 programs call a resource state
-//! tracker, a command queue and a command list.
+//! `compact` on resources that move by themselves. In Direct3D 12 programs, `track` is a resource state tracker, and
+//! `frames` has the command queues and command lists.
 
 /// The names by which the pages link to items.
 #[cfg(doc)]
@@ -77,6 +80,9 @@ pub mod retirement {}
 #[doc = include_str!("uploads.md")]
 pub mod uploads {}
 
+#[doc = include_str!("security.md")]
+pub mod security {}
+
 #[doc = include_str!("budgets.md")]
 pub mod budgets {}
 
@@ -96,6 +102,9 @@ pub mod testing {}
 #[doc = include_str!("debugging.md")]
 pub mod debugging {}
 
+#[doc = include_str!("switching.md")]
+pub mod switching {}
+
 #[doc = include_str!("migrating.md")]
 pub mod migrating {}
 
@@ -111,6 +120,9 @@ pub mod c {}
 )]
 #[doc = include_str!("reports.md")]
 pub mod reports {}
+
+#[doc = include_str!("programs.md")]
+pub mod programs {}
 
 #[doc = include_str!("performance.md")]
 pub mod performance {}

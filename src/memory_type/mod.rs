@@ -16,9 +16,6 @@
 //!
 //! Masking a level keeps its order, because within a level the order is that of the bits.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 use ash::vk::MemoryPropertyFlags as Properties;
 
@@ -63,25 +60,14 @@ pub enum NoMemoryType {
     },
 }
 
-impl fmt::Display for NoMemoryType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoneFits { memory_type_bits: 0, .. } => {
-                f.write_str("no memory type is allowed by the resource, the caller and the allocator alike")
-            }
-            Self::NoneFits { usage, required, memory_type_bits } => write!(
-                f,
-                "none of the allowed memory types (bits {memory_type_bits:#x}) has the properties [{required:?}] that \
-                 the allocation (usage {usage:?}) requires"
-            ),
-            Self::AutoWithoutResource { usage } => {
-                write!(f, "the usage {usage:?} needs to know the usage of the buffer or image")
-            }
-        }
-    }
+sublet_engines::errors! { NoMemoryType:
+    NoneFits { memory_type_bits: 0, .. } =>
+        "no memory type is allowed by the resource, the caller and the allocator alike";
+    NoneFits { usage, required, memory_type_bits } =>
+        "none of the allowed memory types (bits {memory_type_bits:#x}) has the properties [{required:?}] that the \
+         allocation (usage {usage:?}) requires";
+    AutoWithoutResource { usage } => "the usage {usage:?} needs to know the usage of the buffer or image";
 }
-
-impl Error for NoMemoryType {}
 
 /// The memory types of one GPU, ranked for every usage.
 #[derive(Clone, Debug)]

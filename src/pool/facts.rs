@@ -1,6 +1,6 @@
 //! The configuration of a vector, and its constant properties, which are readable without its lock.
 
-use crate::device::MemoryAllocateNext;
+use crate::device::{DriverAllocation, MemoryAllocateNext};
 use crate::engine::Algorithm;
 use crate::vector::policy::LiveGrowth;
 use sublet_engines::Alignment;
@@ -43,7 +43,8 @@ pub(crate) enum BlockSizing {
     /// VMA's rule: sizes double from an eighth of `block_size`, and a request above half of `block_size` gets dedicated
     /// memory even if a block has room.
     Vma,
-    /// Sizes double from `first`; 0 means an eighth of `block_size`.
+    /// The first block has `first` bytes, and each further one twice as much. A request above the size of the next block
+    /// gets dedicated memory if no block has room. gpu-allocator's rule.
     Doubling { first: u64 },
     /// Sizes follow the bytes in use.
     Live(LiveGrowth),
@@ -58,6 +59,18 @@ impl VectorConfig {
     /// The limit as in create-infos and errors: 0 means none.
     pub(crate) fn max_block_count(&self) -> u32 {
         if self.is_limited() { self.max_blocks } else { 0 }
+    }
+
+    /// The memory of a block of `size` bytes.
+    pub(crate) fn block(&self, size: u64) -> DriverAllocation {
+        DriverAllocation {
+            size,
+            memory_type: self.memory_type,
+            priority: Some(self.priority),
+            device_address: true,
+            dedicated_to: None,
+            next: self.next.get(),
+        }
     }
 }
 

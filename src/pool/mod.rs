@@ -11,17 +11,30 @@ use crate::error::ForeignHandle;
 pub(crate) use facts::{BlockSizing, NO_LIMIT, VectorConfig, VectorFacts};
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 
-/// Identifies a custom pool of one allocator. [`create_pool`](crate::Allocator::create_pool) creates it,
-/// [`destroy_pool`](crate::Allocator::destroy_pool) ends it.
+/// A custom pool: blocks of one memory type, with their own sizes, limit and algorithm. The value identifies the pool
+/// in its allocator, which owns the blocks.
+///
+/// [`create_pool`](crate::Allocator::create_pool) creates it, and [`destroy_pool`](crate::Allocator::destroy_pool) ends
+/// it. [`AllocationCreateInfo::in_pool`](crate::AllocationCreateInfo::in_pool) allocates in it.
+/// [`guide::pools`](crate::guide::pools) shows rings, stacks and limits.
 ///
 /// Neither `Copy` nor `Clone`: a pool cannot be destroyed twice. Share it by reference.
 ///
 /// ```
-/// # use sublet::*;
+/// # use {ash::vk, sublet::*};
 /// # let (gpu, allocator) = sublet::doc_example();
-/// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 4 << 20, ..PoolCreateInfo::new(0) })?;
-/// assert_eq!((pool.memory_type_index(), pool.block_size()), (0, 4 << 20));
-/// // SAFETY: nothing was allocated in it.
+/// let info = vk::BufferCreateInfo::default().size(1024).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+/// let usage = AllocationCreateInfo::new(MemoryUsage::Auto);
+/// // SAFETY: the create-info is valid.
+/// let memory_type = unsafe { allocator.find_memory_type_index_for_buffer_info(&info, &usage) }?;
+/// let create_info = PoolCreateInfo { block_size: 4 << 20, max_block_count: 2, ..PoolCreateInfo::new(memory_type) };
+/// let pool = allocator.create_pool(&create_info)?;
+/// // SAFETY: the create-info is valid.
+/// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::in_pool(&pool)) }?;
+/// assert_eq!(allocator.pool_statistics(&pool)?.block_bytes, 4 << 20);
+/// // SAFETY: the device never used the buffer.
+/// unsafe { allocator.destroy_buffer(buffer, memory) }?;
+/// // SAFETY: the pool is empty.
 /// unsafe { allocator.destroy_pool(pool) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

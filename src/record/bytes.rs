@@ -3,9 +3,11 @@
 use sublet_engines::cast::{host_size, widen};
 
 /// A destination of bytes.
-pub(crate) trait Put {
+pub trait Put {
+    /// Writes a byte.
     fn byte(&mut self, byte: u8);
 
+    /// Writes bytes.
     fn bytes(&mut self, bytes: &[u8]);
 
     /// Writes a number as LEB128: seven bits per byte, lowest first; all bytes but the last have their highest bit set.
@@ -18,6 +20,7 @@ pub(crate) trait Put {
         self.byte(value.to_le_bytes()[0]);
     }
 
+    /// Writes the four bytes of a number.
     #[inline(always)]
     fn float(&mut self, value: f32) {
         self.bytes(&value.to_le_bytes());

@@ -7,6 +7,16 @@ use sublet_engines::cast::narrow;
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'S', b'T', b'R', b'A', b'C', b'E', VERSION];
 /// The version of the format.
 pub(crate) const VERSION: u8 = 1;
+/// The version of a recording of any program, which consists of segments instead of chunks.
+pub(crate) const FOREIGN_VERSION: u8 = 2;
+
+/// Returns the first bytes of a file of this version.
+pub(crate) const fn magic(version: u8) -> [u8; MAGIC.len()] {
+    let mut magic = MAGIC;
+    magic[MAGIC.len() - 1] = version;
+    magic
+}
+
 /// Bytes of a chunk before its payload.
 pub(crate) const CHUNK_HEADER_BYTES: usize = 36;
 
@@ -80,6 +90,14 @@ impl ChunkHeader {
         let point = TimePoint { ticks: long(16), nanoseconds: long(24) };
         Ok((Self { kind, number: word(4), records: word(12), point }, word(8), word(32)))
     }
+}
+
+/// Returns the magic of a recording of any program, and the chunk that describes the device.
+pub(crate) fn foreign_head(header: &super::header::Header) -> Vec<u8> {
+    let mut payload = Vec::new();
+    header.encode(&mut payload);
+    let head = ChunkHeader { kind: ChunkKind::Head, number: 0, records: 0, point: TimePoint::default() };
+    [&magic(FOREIGN_VERSION)[..], &head.to_bytes(&payload), &payload].concat()
 }
 
 /// Returns the checksum of a chunk: over its header without the checksum, and its payload.

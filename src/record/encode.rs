@@ -17,21 +17,25 @@ macro_rules! codes {
     (
         { $($(#[$other_doc:meta])* $other:ident $other_code:literal $other_word:literal $shape:tt;)* }
         { $($(#[$doc:meta])* $name:ident $code:literal $word:literal $({ $($fields:tt)* })?;)* }
+        { $($(#[$foreign_doc:meta])* $foreign:ident $foreign_code:literal $foreign_word:literal $({ $($foreign_fields:tt)* })?;)* }
     ) => {
         /// The operation of a record.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) enum Operation { $($other,)* $($name,)* }
+        #[allow(missing_docs, reason = "the table describes them")]
+        pub enum Operation { $($other,)* $($name,)* $($foreign,)* }
 
         impl Operation {
             #[cfg(all(test, not(loom)))]
-            pub(crate) const ALL: &[Self] = &[$(Self::$other,)* $(Self::$name,)*];
+            pub(crate) const ALL: &[Self] = &[$(Self::$other,)* $(Self::$name,)* $(Self::$foreign,)*];
 
             /// Returns the first byte of the record.
+            #[must_use]
             #[inline(always)]
-            pub(crate) const fn code(self) -> u8 {
+            pub const fn code(self) -> u8 {
                 match self {
                     $(Self::$other => $other_code,)*
                     $(Self::$name => $code,)*
+                    $(Self::$foreign => $foreign_code,)*
                 }
             }
 
@@ -39,6 +43,7 @@ macro_rules! codes {
                 match code {
                     $($other_code => Some(Self::$other),)*
                     $($code => Some(Self::$name),)*
+                    $($foreign_code => Some(Self::$foreign),)*
                     _ => None,
                 }
             }
@@ -47,6 +52,7 @@ macro_rules! codes {
                 match self {
                     $(Self::$other => $other_word,)*
                     $(Self::$name => $word,)*
+                    $(Self::$foreign => $foreign_word,)*
                 }
             }
         }

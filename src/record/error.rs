@@ -1,7 +1,5 @@
 //! Errors of recordings.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -18,23 +16,10 @@ pub enum StartRecordingError {
     Create(io::Error),
 }
 
-impl fmt::Display for StartRecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Recording => f.write_str("the allocator records already"),
-            Self::Thread(error) => write!(f, "the thread that writes the trace was not started: {error}"),
-            Self::Create(error) => write!(f, "the file of the trace was not made: {error}"),
-        }
-    }
-}
-
-impl Error for StartRecordingError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Recording => None,
-            Self::Thread(error) | Self::Create(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { StartRecordingError:
+    Recording => "the allocator records already";
+    Thread(error) => "the thread that writes the trace was not started: {error}";
+    Create(error) => "the file of the trace was not made: {error}";
 }
 
 /// The recording is incomplete.
@@ -51,24 +36,11 @@ pub enum StopRecordingError {
     InSink,
 }
 
-impl fmt::Display for StopRecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotRecording => f.write_str("the allocator does not record"),
-            Self::Write(error) => write!(f, "the trace was not written: {error}"),
-            Self::Panicked => f.write_str("the sink of the trace panicked"),
-            Self::InSink => f.write_str("the sink stopped its own recording, and cannot wait for itself"),
-        }
-    }
-}
-
-impl Error for StopRecordingError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Write(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { StopRecordingError:
+    NotRecording => "the allocator does not record";
+    Write(error) => "the trace was not written: {error}";
+    Panicked => "the sink of the trace panicked";
+    InSink => "the sink stopped its own recording, and cannot wait for itself";
 }
 
 /// The figures of a finished recording.

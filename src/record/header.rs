@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::bytes::{Put, Take, Wrong};
-use crate::create_info::{AllocatorCreateFlags, BlockSizes};
+use crate::create_info::{AllocatorCreateFlags, BlockSizes, GrowthPreset};
 use sublet_engines::cast::widen;
 
 /// A memory heap of the device in a trace.
@@ -92,6 +92,13 @@ pub struct Header {
     pub exceed_max_allocation_count: bool,
     /// Indexed by memory type: [`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes).
     pub block_sizes: Vec<BlockSizes>,
+    /// [`AllocatorCreateInfo::growth`](crate::AllocatorCreateInfo::growth).
+    pub growth: GrowthPreset,
+    /// The number of a part of a foreign recording, from 2; 0 for the first. A later part begins with the objects that
+    /// are live at its start.
+    pub part: u32,
+    /// The number of records at the start of a later part that describe those objects.
+    pub opening_records: u64,
 }
 
 impl Header {
@@ -135,13 +142,22 @@ impl Header {
         put.byte(self.always_dedicated.into());
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
-        // Omitted if empty, as in most allocators.
-        if !self.block_sizes.is_empty() {
+        // The rest is omitted if it has default values, as in most allocators.
+        let has_part = self.part != 0;
+        let has_growth = has_part || self.growth != GrowthPreset::default();
+        if has_growth || !self.block_sizes.is_empty() {
             put.number(widen(self.block_sizes.len()));
             for sizes in &self.block_sizes {
                 put.number(sizes.first);
                 put.number(sizes.largest);
             }
+        }
+        if has_growth {
+            put.number(self.growth.number());
+        }
+        if has_part {
+            put.number(self.part.into());
+            put.number(self.opening_records);
         }
     }
 
@@ -189,6 +205,23 @@ impl Header {
             block_sizes: match take.rest() {
                 0 => Vec::new(),
                 _ => take.list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,
+            },
+            growth: match take.rest() {
+                0 => GrowthPreset::default(),
+                _ => {
+                    let number = take.number()?;
+                    let mut presets = GrowthPreset::ALL.iter().copied();
+                    // A preset of a later version cannot be replayed.
+                    presets.find(|&preset| preset.number() == number).unwrap_or_default()
+                }
+            },
+            part: match take.rest() {
+                0 => 0,
+                _ => take.small()?,
+            },
+            opening_records: match take.rest() {
+                0 => 0,
+                _ => take.number()?,
             },
         })
     }

@@ -141,16 +141,17 @@ thread_local! {
     static WRITES_FOR: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The writer thread, until a call has taken its result.
 type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 
 /// Collects records. An allocator creates one for its first recording, and reuses it for later ones.
 #[derive(Debug)]
 pub(crate) struct CallRecorder {
+    /// The payload that is being filled, and those that wait for the writer. Held for one record.
     hot: CoreMutex<Hot>,
     /// Held while a thread waits for space and while space is made, so that no wake-up is lost.
     gate: Mutex<()>,
     room: Condvar,
+    /// The writer thread, until a call takes its result.
     writing: Mutex<Option<Writing>>,
 }
 
@@ -199,6 +200,8 @@ impl CallRecorder {
             }
             Err(error) => {
                 self.hot.lock().close();
+                // A call that began in an earlier recording may wait for this one to open.
+                self.made_room();
                 Err(StartRecordingError::Thread(error))
             }
         }

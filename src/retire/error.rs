@@ -1,8 +1,6 @@
 //! Errors of clocks and queues.
 
 use std::collections::TryReserveError;
-use std::error::Error;
-use std::fmt;
 
 use super::Ticket;
 use super::ticket::MAX_TIMELINES;
@@ -11,13 +9,7 @@ use super::ticket::MAX_TIMELINES;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyTimelines;
 
-impl fmt::Display for TooManyTimelines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a clock has at most {MAX_TIMELINES} timelines")
-    }
-}
-
-impl Error for TooManyTimelines {}
+sublet_engines::errors! { struct TooManyTimelines {} => "a clock has at most {MAX_TIMELINES} timelines" }
 
 /// Items wait for tickets of another clock. This clock never reports those as done.
 ///
@@ -33,18 +25,10 @@ pub struct OtherClock {
     pub collected: usize,
 }
 
-impl fmt::Display for OtherClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ticket, tickets, collected } = self;
-        write!(
-            f,
-            "{ticket:?} is of another clock, which alone says that it is done: {tickets} such tickets wait, and {collected} \
-             of what is done was collected"
-        )
-    }
+sublet_engines::errors! { struct OtherClock { ticket, tickets, collected } =>
+    "{ticket:?} is of another clock, which alone says that it is done: {tickets} such tickets wait, and {collected} \
+     of what is done was collected"
 }
-
-impl Error for OtherClock {}
 
 /// The ticket belongs to another clock than the pending tickets, so no clock would report both as done. Nothing was
 /// changed.
@@ -56,14 +40,9 @@ pub struct MixedClocks {
     pub waiting: Ticket,
 }
 
-impl fmt::Display for MixedClocks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ticket, waiting } = self;
-        write!(f, "{ticket:?} is of another clock than {waiting:?}, which is waited for already")
-    }
+sublet_engines::errors! { struct MixedClocks { ticket, waiting } =>
+    "{ticket:?} is of another clock than {waiting:?}, which is waited for already"
 }
-
-impl Error for MixedClocks {}
 
 /// The queue could not reserve space. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,27 +64,10 @@ pub enum ReserveError {
     },
 }
 
-impl fmt::Display for ReserveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooMany { additional, waiting } => write!(
-                f,
-                "there is no room for {additional} items beside the {waiting} that wait: at most 2^32 - 1 wait in one queue"
-            ),
-            Self::HostMemory { additional, source } => {
-                write!(f, "there is no host memory for {additional} items: {source}")
-            }
-        }
-    }
-}
-
-impl Error for ReserveError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::TooMany { .. } => None,
-            Self::HostMemory { source, .. } => source.source(),
-        }
-    }
+sublet_engines::errors! { ReserveError:
+    TooMany { additional, waiting } =>
+        "there is no room for {additional} items beside the {waiting} that wait: at most 2^32 - 1 wait in one queue";
+    HostMemory { additional, source } => "there is no host memory for {additional} items: {source}", source;
 }
 
 /// The submission was not recorded. Nothing was changed.
@@ -129,17 +91,11 @@ pub enum ClockSubmitError {
     },
 }
 
-impl fmt::Display for ClockSubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotOpen { ticket } => write!(f, "{ticket:?} was submitted or discarded before"),
-            Self::OtherClock { ticket } => write!(f, "{ticket:?} is of another clock"),
-            Self::ShutDown { ticket } => write!(f, "{ticket:?} was submitted after the clock was shut down"),
-        }
-    }
+sublet_engines::errors! { ClockSubmitError:
+    NotOpen { ticket } => "{ticket:?} was submitted or discarded before";
+    OtherClock { ticket } => "{ticket:?} is of another clock";
+    ShutDown { ticket } => "{ticket:?} was submitted after the clock was shut down";
 }
-
-impl Error for ClockSubmitError {}
 
 /// The recording was not discarded. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,13 +113,7 @@ pub enum DiscardError {
     },
 }
 
-impl fmt::Display for DiscardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotOpen { ticket } => write!(f, "{ticket:?} was submitted or discarded before"),
-            Self::OtherClock { ticket } => write!(f, "{ticket:?} is of another clock"),
-        }
-    }
+sublet_engines::errors! { DiscardError:
+    NotOpen { ticket } => "{ticket:?} was submitted or discarded before";
+    OtherClock { ticket } => "{ticket:?} is of another clock";
 }
-
-impl Error for DiscardError {}

@@ -7,6 +7,14 @@ use crate::allocation::ResourceKind;
 use crate::create_info::{AllocationCreateFlags, MemoryUsage};
 
 /// The memory requirements of a resource, as the driver reported them.
+///
+/// ```
+/// # use sublet::trace::Needs; use sublet::*;
+/// # let (gpu, allocator) = sublet::doc_example();
+/// let needs = Needs { device_access: Some(true), ..Needs::default() };
+/// let found = needs.memory_type(&allocator, AllocationCreateFlags::HOST_ACCESS_RANDOM);
+/// assert_eq!(found, Some(0), "this device has one memory type");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// The size in bytes.

@@ -443,6 +443,7 @@ macro_rules! event_reader {
             $(#[$doc:meta])* $name:ident $code:literal $word:literal
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
+        { $($(#[$foreign_doc:meta])* $foreign:ident $foreign_code:literal $foreign_word:literal $({ $($foreign_fields:tt)* })?;)* }
     ) => {
         impl Decoder {
             fn event(&mut self, operation: Operation, take: &mut Take<'_>) -> Result<DecodedRecord, Damage> {
@@ -460,6 +461,7 @@ macro_rules! event_reader {
                         let ($(Some($field),)*) = ($($field,)*) else { return Ok(DecodedRecord::Unknown) };)?
                         Ok(DecodedRecord::Event(Event::$name $({ $($field),* })?))
                     })*
+                    $(Operation::$foreign => Err(Damage::Operation { operation: operation.code() }),)*
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! Errors of reading a trace.
 
-use std::error::Error;
 use std::fmt;
 
 /// The position and kind of the damage in a trace.
@@ -8,7 +7,7 @@ use std::fmt;
 pub struct ReadTraceError {
     /// The offset in the file in bytes.
     pub offset: u64,
-    /// The number of the chunk, from 0.
+    /// The number of the chunk, from 0. In a foreign recording, the number of the segment.
     pub chunk: u32,
     /// The damage.
     pub damage: Damage,
@@ -25,6 +24,8 @@ pub enum Damage {
         /// The format version of the file.
         found: u8,
     },
+    /// It is a recording of an allocator of this library, not of a foreign program.
+    NotForeign,
     /// The file ends in the middle of a chunk.
     Truncated {
         /// The number of bytes that should follow.
@@ -92,6 +93,7 @@ impl fmt::Display for Damage {
                     "the format is of version {found}, which only a later version of this library knows"
                 )
             }
+            Self::NotForeign => f.write_str("this is the trace of an allocator, not of a foreign program"),
             Self::Truncated { needed, there } => {
                 write!(f, "the file ends in the middle: {needed} bytes should follow, and {there} do")
             }
@@ -118,10 +120,4 @@ impl fmt::Display for Damage {
     }
 }
 
-impl fmt::Display for ReadTraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}, chunk {}: {}", self.offset, self.chunk, self.damage)
-    }
-}
-
-impl Error for ReadTraceError {}
+sublet_engines::errors! { struct ReadTraceError { offset, chunk, damage } => "byte {offset}, chunk {chunk}: {damage}" }

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
+use ash::vk;
+
 use super::asked::{Allocate, AllocateFailed};
+use super::foreign::{
+    DriverMemoryReport, ForeignImage, ForeignMemoryFlags, ForeignObject, ForeignRequirements, MemoryNumber,
+    ResourceNumber, SparseBinding,
+};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 use crate::operations::operations;
 use crate::record::encode::Operation;
@@ -103,6 +109,7 @@ macro_rules! events {
             $(#[$doc:meta])* $name:ident $code:literal $word:literal
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
+        { $($(#[$foreign_doc:meta])* $foreign:ident $foreign_code:literal $foreign_word:literal $({ $($foreign_fields:tt)* })?;)* }
     ) => {
         /// A call. Allocations are recorded even if they fail, other calls only if they succeed.
         ///
@@ -116,17 +123,26 @@ macro_rules! events {
         pub enum Event {
             $($(#[$other_doc])* $other $shape,)*
             $($(#[$doc])* $name $({ $($(#[$field_doc])* $field: field!($kind),)* })?,)*
+            $($(#[$foreign_doc])* $foreign $({ $($foreign_fields)* })?,)*
         }
 
         impl Event {
-            /// The [names](Self::name) of all calls that this version of the library records.
+            /// The [names](Self::name) of all calls that this version of the library records. Those of foreign programs
+            /// are not among them.
             pub const NAMES: &'static [&'static str] = &[$($other_word,)* $($word),*];
 
             pub(super) fn operation(&self) -> Operation {
                 match self {
                     $(Self::$other { .. } => Operation::$other,)*
                     $(Self::$name { .. } => Operation::$name,)*
+                    $(Self::$foreign { .. } => Operation::$foreign,)*
                 }
+            }
+
+            /// Returns true for the calls of a foreign program: one that allocates its memory without this library.
+            #[must_use]
+            pub fn is_foreign(&self) -> bool {
+                matches!(self, $(Self::$foreign { .. })|*)
             }
 
             /// Returns the allocation that a field of the call refers to.
@@ -140,6 +156,17 @@ macro_rules! events {
     };
 }
 operations!(events);
+
+impl Trace {
+    /// Returns true if a layer recorded a program that allocates its memory without this library. Such a trace has
+    /// only events for which [`Event::is_foreign`] is true, and [`Self::resource_requests`] turns it into one that can
+    /// be replayed.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        // The two kinds of events have files of different versions, so the first event decides.
+        self.records.first().is_some_and(|record| record.event.is_foreign())
+    }
+}
 
 impl Event {
     /// Returns the allocation of the call.

@@ -1,8 +1,8 @@
 //! Recordings of a program's calls to its allocator, and their replay.
 //!
 //! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call to a sink, and [`Trace::read`]
-//! reads the bytes. In a program that calls [`start_from_environment`], the environment variable `SUBLET_TRACE` starts
-//! a recording into a file.
+//! reads the bytes. It also reads what a layer recorded of a program that does not use this library. In a program that
+//! calls [`start_from_environment`], the environment variable `SUBLET_TRACE` starts a recording into a file.
 //!
 //! ```
 //! use sublet::trace::{Event, Trace, TraceBuffer};
@@ -34,19 +34,19 @@
 //!
 //! # Limitations
 //!
-//! A recording contains neither the content of memory nor the `VkDeviceMemory` of an allocation. It may miss a call
-//! that another thread is making when it begins. Later calls for the object of that call are counted in
+//! A recording of an allocator contains neither the content of memory nor the `VkDeviceMemory` of an allocation. It may
+//! miss a call that another thread is making when it begins. Later calls for the object of that call are counted in
 //! [`Trace::unknown_events`]. A program that is killed loses at most the last quarter of a second, and the bytes that
 //! the sink has buffered.
 //!
 //! # File format
 //!
-//! All fixed-size numbers are little-endian. A file is a magic number followed by chunks; each chunk has a header of 36
-//! bytes and a payload.
+//! All fixed-size numbers are little-endian. A file of version 1 is a magic number followed by chunks; each chunk has
+//! a header of 36 bytes and a payload.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 8 | magic: `89 53 54 52 41 43 45`, and the version of the format, 1 |
+//! | 8 | magic: `89 53 54 52 41 43 45`, and the version of the format: 1, or 2 for a [foreign program](#foreign-programs) |
 //! | 4 | mark of the chunk: `HEAD` for the first, `CALL` for those with calls, `LAST` for the last |
 //! | 4 | its number, from 0 |
 //! | 4 | the size of its payload in bytes |
@@ -66,8 +66,8 @@
 //! **flag** one, 0 or 1.
 //!
 //! The payload of `HEAD` has the fields of [`Header`] in the order of their declaration: texts, numbers, flags. A list
-//! is its length and its elements, whose fields are numbers. The last field is omitted if the list is empty. A flag
-//! before the device name is ignored by readers.
+//! is its length and its elements, whose fields are numbers. Each of the last three fields is omitted if it and all
+//! fields after it have their default values. A flag before the device name is ignored by readers.
 //!
 //! The payload of `CALL` is a list of records. Each has a byte for the operation, the number of ticks since the
 //! previous record, and the fields of the table. In the first record of a chunk, the ticks count from the end of the
@@ -101,7 +101,7 @@
 //! | `62` set empty blocks kept | number |
 //! | `63` settle in memory type | number |
 //! | `64` reserve | numbers: memory type, bytes |
-//! | `65` maintain | numbers: allocations and frees of the driver, at most |
+//! | `66` maintain | numbers: at most so many allocations, frees, and modelled microseconds of the driver |
 //! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
 //! | `71` begin pass | numbers: defragmentation, moves |
 //! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move reported it; for 0 and 4 another place: the destination |
@@ -155,6 +155,48 @@
 //! ba cb b0 80                                                                   ; checksum
 //! 02 03                                                                         ; 2 records, 3 chunks
 //! ```
+//!
+//! ## Foreign programs
+//!
+//! A layer records programs that allocate their memory without this library, in files of version 2. After the magic
+//! number and the chunk `HEAD`, zeros fill the file up to a multiple of 65,536 bytes. Then follow segments of 65,536
+//! bytes. Each belongs to one thread, which writes into it without a lock. A segment has a header and records:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 4 | mark: `THRD`, or zeros in a segment that was never used |
+//! | 4 | the number of bytes of complete records. The writer stores it after the records, so a killed program leaves no incomplete record |
+//! | 8 | the base of sequence numbers |
+//! | 8 | the base of times, in nanoseconds since the recording began |
+//! | 4 | the number of the thread |
+//! | 4 | zeros |
+//! | | records |
+//!
+//! A record has a byte for the operation, and two numbers: how much its sequence number and its time exceed those of the
+//! previous record in the segment, or the bases. Then follow the fields of the table, which are numbers unless the table
+//! says otherwise. Readers merge the segments by sequence number, which may have gaps. A malformed record ends its
+//! segment. The bytes that it hides are counted in [`ForeignRecords::damaged_bytes`].
+//!
+//! Memory, buffers and images have numbers from 1, which are never reused.
+//!
+//! | operation | fields |
+//! |---|---|
+//! | `80` memory allocated | memory; memory type; size; flags (1 dedicated, 2 imported, 4 exportable, 8 device address; in a later part, before it: 16 was mapped, 32 flushed or invalidated, 64 bound); resource of dedicated memory, or 0 |
+//! | `81` memory allocation failed | memory type; size; `VkResult` with the opposite sign |
+//! | `82` memory freed, `84` memory unmapped | memory |
+//! | `83` memory mapped | memory; offset; size + 1 (0 for the rest) |
+//! | `85` memory flushed, `86` memory invalidated | memory; offset; size + 1 (0 for the rest) |
+//! | `88` buffer created | resource; size; usage, up to 64 bits; flags |
+//! | `89` image created | resource; [format](ForeignImage), width, height, depth, mip levels, array layers, samples, tiling (2 with a DRM modifier), usage, flags, image type |
+//! | `8a` requirements | resource; plane + 1, or 0 for all of it; size; alignment; memory types; 1 prefers, 2 requires dedicated memory |
+//! | `8b` bound | resource; plane + 1, or 0; memory; offset |
+//! | `8c` resource destroyed | resource |
+//! | `8d` named | 0 memory, 1 resource; its number; text |
+//! | `8e` sparse bound | resource; [offset](SparseBinding) and size of the range; memory, or 0; offset in the memory |
+//! | `90` submitted | number of command buffers |
+//! | `91` presented, `94` device lost, `95` device destroyed | nothing |
+//! | `92` budget | heap; budget; usage |
+//! | `93` driver memory | [action](DriverMemoryAction): 0 allocated, 1 freed, 2 imported, 3 unimported, 4 failed; number of the driver's object; `VkObjectType`; size; heap |
 
 mod asked;
 mod decode;
@@ -162,6 +204,7 @@ mod environment;
 mod error;
 mod event;
 mod fields;
+mod foreign;
 mod number;
 mod read;
 mod replay;
@@ -177,11 +220,19 @@ pub use self::error::{Damage, ReadTraceError};
 pub use self::event::{
     AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber, Trace,
 };
+pub use self::foreign::{
+    DriverMemoryAction, DriverMemoryReport, ForeignBinding, ForeignImage, ForeignMemory, ForeignMemoryFlags,
+    ForeignObject, ForeignProgram, ForeignRecords, ForeignRequirements, ForeignResource, ForeignShape,
+    ForeignUsage, MemoryNumber, ResourceNumber, ResourceRequests, SparseBinding,
+};
+#[doc(hidden)]
+pub use self::foreign::{SEGMENT_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_MARK, foreign_recording};
 pub use self::read::Prefix;
 pub use self::replay::{
     CallKind, CallReport, Extremes, Footprint, FreeRanges, Latencies, Replay, ReplayReport, ReplayedPool,
 };
 pub use self::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 pub use self::sink::TraceBuffer;
+pub use crate::device::DriverCost;
 pub use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 pub use crate::record::header::{Header, TraceHeap, TraceMemoryType};

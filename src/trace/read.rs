@@ -3,8 +3,11 @@
 use super::decode::Decoder;
 use super::error::{Damage, ReadTraceError};
 use super::event::Trace;
+use super::foreign::{FOREIGN_VERSION, ForeignRecords};
 use crate::record::bytes::Take;
-use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, MAGIC, TimePoint, VERSION, checksum};
+use crate::record::chunk::{
+    CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, MAGIC, TimePoint, VERSION, checksum, magic,
+};
 use crate::record::header::Header;
 use sublet_engines::cast::{index, widen};
 
@@ -36,36 +39,30 @@ impl Trace {
         }
     }
 
-    /// Reads all intact chunks: for the trace of a program that crashed, or is still running.
+    /// Reads all intact chunks: for the trace of a program that crashed, or is still running. In a foreign recording,
+    /// all intact records of each segment.
     ///
     /// # Errors
     /// [`ReadTraceError`] if the first chunk, which contains the [`Header`], is damaged.
     pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
-        let mut chunks = TraceChunks { bytes, at: MAGIC.len(), number: 0 };
-        let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };
-        match bytes.split_at_checked(MAGIC.len()) {
-            Some((magic, _)) if magic == MAGIC => {}
-            Some((magic, _)) if magic[..7] == MAGIC[..7] && magic[7] > VERSION => {
-                return Err(at_start(Damage::Version { found: magic[7] }));
-            }
-            None if MAGIC.starts_with(bytes) => {
-                let (needed, there) = (widen(MAGIC.len()), widen(bytes.len()));
-                return Err(at_start(Damage::Truncated { needed, there }));
-            }
-            _ => return Err(at_start(Damage::NotATrace)),
+        if bytes.starts_with(&magic(FOREIGN_VERSION)) {
+            let mut records = ForeignRecords::new(bytes)?;
+            let trace = records.collect_trace();
+            return Ok(Prefix { trace, end: records.damage() });
         }
-        let first = chunks.next()?;
-        if first.header.kind != ChunkKind::Head {
-            return Err(chunks.error(first.at, Damage::Kind { mark: first.header.kind.mark() }));
-        }
-        let mut take = Take::new(first.payload);
-        let header = Header::decode(&mut take)
-            .map_err(|wrong| chunks.error(first.payload_at + take.at(), wrong.into()))?;
+        let (mut chunks, first) = TraceChunks::new(bytes, VERSION)?;
+        let header = chunks.header(&first)?;
         let mut decoder = Decoder::new();
         let end = chunks.read_calls(&mut decoder, first.header.point).err();
         let (records, unknown_events) = decoder.finish();
         Ok(Prefix { trace: Self { header, records, unknown_events }, end })
     }
+}
+
+/// Reads the start of a file of this version. Returns the header, and the offset of the bytes after it.
+pub(super) fn read_head(bytes: &[u8], version: u8) -> Result<(Header, usize), ReadTraceError> {
+    let (chunks, first) = TraceChunks::new(bytes, version)?;
+    Ok((chunks.header(&first)?, chunks.at))
 }
 
 /// A chunk with a valid checksum.
@@ -85,6 +82,36 @@ struct TraceChunks<'a> {
 }
 
 impl<'a> TraceChunks<'a> {
+    /// Reads the first chunk of a file of this version.
+    fn new(bytes: &'a [u8], version: u8) -> Result<(Self, TraceChunk<'a>), ReadTraceError> {
+        let at_start = |damage| Err(ReadTraceError { offset: 0, chunk: 0, damage });
+        let expected = magic(version);
+        match bytes.split_first_chunk::<{ MAGIC.len() }>() {
+            Some((found, _)) if *found == expected => {}
+            Some((found, _)) if found[..7] == MAGIC[..7] && found[7] > FOREIGN_VERSION => {
+                return at_start(Damage::Version { found: found[7] });
+            }
+            Some((found, _)) if *found == MAGIC => return at_start(Damage::NotForeign),
+            None if expected.starts_with(bytes) => {
+                let (needed, there) = (widen(MAGIC.len()), widen(bytes.len()));
+                return at_start(Damage::Truncated { needed, there });
+            }
+            _ => return at_start(Damage::NotATrace),
+        }
+        let mut chunks = Self { bytes, at: MAGIC.len(), number: 0 };
+        let first = chunks.next()?;
+        if first.header.kind != ChunkKind::Head {
+            return Err(chunks.error(first.at, Damage::Kind { mark: first.header.kind.mark() }));
+        }
+        Ok((chunks, first))
+    }
+
+    /// Decodes the first chunk.
+    fn header(&self, first: &TraceChunk<'_>) -> Result<Header, ReadTraceError> {
+        let mut take = Take::new(first.payload);
+        Header::decode(&mut take).map_err(|wrong| self.error(first.payload_at + take.at(), wrong.into()))
+    }
+
     fn error(&self, at: usize, damage: Damage) -> ReadTraceError {
         ReadTraceError { offset: widen(at), chunk: self.number.saturating_sub(1), damage }
     }

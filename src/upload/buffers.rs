@@ -16,9 +16,9 @@ use crate::allocator::{Allocator, Resource};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
-use crate::device::{DriverError, LiveDevice, ResourceRequirements};
+use crate::device::{LiveDevice, ResourceRequirements};
 use crate::engine::Algorithm;
-use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError};
+use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MapError};
 use crate::memory_type::device_access;
 use crate::pool::Pool;
 use sublet_engines::Alignment;
@@ -283,10 +283,7 @@ impl<A: AllocatorRef> ArenaBuffers<A> {
             let freed = unsafe { owner.destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok());
             // The allocation is smaller than its buffer, or not mapped.
-            CreateError::Allocation(AllocationError::Map(DriverError {
-                call: "vkMapMemory",
-                result: vk::Result::ERROR_MEMORY_MAP_FAILED,
-            }))
+            CreateError::Allocation(AllocationError::Map(MapError::NotMapped))
         })
     }
 

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::fmt;
 
 use crate::device::DriverError;
-use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
+use crate::error::{
+    AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MapError, MemoryError,
+};
 use crate::retire::{MixedClocks, OtherClock, Ticket};
 
 /// The [`UploadArena`](super::UploadArena) was not created. Nothing is left behind.
@@ -56,43 +58,19 @@ pub enum CreateUploadError {
     Pool(CreatePoolError),
 }
 
-impl fmt::Display for CreateUploadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size { size } => write!(f, "{size} bytes are no size for a page"),
-            Self::BufferTooLarge { size, max } => write!(
-                f,
-                "a page of {size} bytes is above maxBufferSize, which is {max} on this device"
-            ),
-            Self::NoUsage => f.write_str("the buffers are not to be used for anything"),
-            Self::Limit { memory_limit, page_size } => {
-                write!(f, "a limit of {memory_limit} bytes is below one page of {page_size}")
-            }
-            Self::DeviceAddress => f.write_str(
-                "device addresses need an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS, and the function",
-            ),
-            Self::ForeignPool => f.write_str("the pool is of another allocator"),
-            Self::NotHostVisible { memory_type } => {
-                write!(f, "the pool's memory type {memory_type} is not host-visible")
-            }
-            Self::PoolMemoryType { memory_type, memory_type_bits } => write!(
-                f,
-                "the pool's memory type {memory_type} is not one of those for the buffers: {memory_type_bits:#b}"
-            ),
-            Self::MemoryType(error) => write!(f, "there is no memory type for uploads: {error}"),
-            Self::Pool(error) => write!(f, "there is no pool for the pages: {error}"),
-        }
-    }
-}
-
-impl Error for CreateUploadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::MemoryType(error) => error.source(),
-            Self::Pool(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { CreateUploadError:
+    Size { size } => "{size} bytes are no size for a page";
+    BufferTooLarge { size, max } => "a page of {size} bytes is above maxBufferSize, which is {max} on this device";
+    NoUsage => "the buffers are not to be used for anything";
+    Limit { memory_limit, page_size } => "a limit of {memory_limit} bytes is below one page of {page_size}";
+    DeviceAddress =>
+        "device addresses need an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS, and the function";
+    ForeignPool => "the pool is of another allocator";
+    NotHostVisible { memory_type } => "the pool's memory type {memory_type} is not host-visible";
+    PoolMemoryType { memory_type, memory_type_bits } =>
+        "the pool's memory type {memory_type} is not one of those for the buffers: {memory_type_bits:#b}";
+    MemoryType(error) => "there is no memory type for uploads: {error}";
+    Pool(error) => "there is no pool for the pages: {error}";
 }
 
 /// The arena has no space. Nothing was allocated; free pages may have been destroyed to make space.
@@ -135,7 +113,8 @@ pub enum UploadError {
     MemoryLimit {
         /// The maximum size of all pages together, in bytes.
         memory_limit: u64,
-        /// The size of the pages that are not free, in bytes.
+        /// The size of the pages that cannot make room, in bytes: those in use, and for a reservation also the free
+        /// pages that it counts.
         in_use: u64,
         /// The size of the required page in bytes.
         needed: u64,
@@ -166,7 +145,8 @@ pub(super) fn may_pass(error: &CreateError) -> bool {
             AllocationError::Full { .. } => true,
             AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => false,
             AllocationError::Memory(error) => error.is_shortage(),
-            AllocationError::Map(error) => error.is_out_of_memory(),
+            AllocationError::Map(error @ MapError::AddressSpace { .. }) => error.is_out_of_addresses(),
+            AllocationError::Map(MapError::Driver(error)) => error.is_out_of_memory(),
             _ => false,
         },
         _ => false,
@@ -178,38 +158,18 @@ pub(super) fn is_shortage(error: &CreateError) -> bool {
     matches!(error, CreateError::Allocation(error) if error.is_shortage())
 }
 
-impl fmt::Display for UploadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroSize => f.write_str("an upload of zero bytes"),
-            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
-            Self::AlignmentTooLarge { alignment, max } => write!(
-                f,
-                "an alignment of {alignment} was asked for, and a buffer for uploads begins at a multiple of {max}, in memory and addresses"
-            ),
-            Self::Reserve { bytes, reserved, heaps } => write!(
-                f,
-                "{bytes} bytes were to be reserved beside pages of {reserved}, and the heaps for pages have {heaps}"
-            ),
-            Self::Oversize { size, max } => {
-                write!(f, "an upload of {size} bytes is larger than a page of {max}")
-            }
-            Self::MemoryLimit { memory_limit, in_use, needed } => write!(
-                f,
-                "with {in_use} bytes in use, a page of {needed} would be more than the limit of {memory_limit}"
-            ),
-            Self::Page(error) => write!(f, "there is no memory for another page: {error}"),
-        }
-    }
-}
-
-impl Error for UploadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Page(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { UploadError:
+    ZeroSize => "an upload of zero bytes";
+    Alignment { alignment } => "the alignment {alignment} is not a power of two";
+    AlignmentTooLarge { alignment, max } =>
+        "an alignment of {alignment} was asked for, and a buffer for uploads begins at a multiple of {max}, in memory \
+         and addresses";
+    Reserve { bytes, reserved, heaps } =>
+        "{bytes} bytes were to be reserved beside pages of {reserved}, and the heaps for pages have {heaps}";
+    Oversize { size, max } => "an upload of {size} bytes is larger than a page of {max}";
+    MemoryLimit { memory_limit, in_use, needed } =>
+        "with {in_use} bytes in use or reserved, a page of {needed} would be more than the limit of {memory_limit}";
+    Page(error) => "there is no memory for another page: {error}";
 }
 
 /// Uploads were not made visible to the device. Nothing was changed, so the caller may retry.
@@ -222,22 +182,9 @@ pub enum FlushError {
     Driver(DriverError),
 }
 
-impl fmt::Display for FlushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MixedClocks(error) => error.fmt(f),
-            Self::Driver(error) => write!(f, "what was uploaded is not visible to the device: {error}"),
-        }
-    }
-}
-
-impl Error for FlushError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::MixedClocks(_) => None,
-            Self::Driver(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { FlushError:
+    MixedClocks(error) => "{error}";
+    Driver(error) => "what was uploaded is not visible to the device: {error}";
 }
 
 /// Waiting for space failed. Everything that was done was collected; nothing else changed.

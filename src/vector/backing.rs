@@ -229,16 +229,10 @@ pub enum HandleError {
     Stale,
 }
 
-impl fmt::Display for HandleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Foreign => "the handle is another vector's",
-            Self::Stale => "the handle was given back already",
-        })
-    }
+sublet_engines::errors! { HandleError:
+    Foreign => "the handle is another vector's";
+    Stale => "the handle was given back already";
 }
-
-impl Error for HandleError {}
 
 /// A grant was not freed. Nothing was changed, and the error contains the grant.
 #[derive(PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Granting and growing.
+//! Serves a request from the vector, or from a new block.
 
 use super::backing::{Backing, GrantOf, VectorError};
 use super::state::{BlockVectorState, PlacementResult, Realize};

@@ -62,6 +62,7 @@
 
 mod backing;
 mod grow;
+pub(crate) mod hysteresis;
 mod owned;
 pub(crate) mod policy;
 mod state;

@@ -1,4 +1,4 @@
-//! The vector.
+//! The vector: its block source, policy and state.
 
 use std::fmt;
 

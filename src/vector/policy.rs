@@ -1,8 +1,5 @@
 //! Pure functions for all vectors: the number of blocks, the size of the next one, and which empty ones to destroy.
 
-use std::error::Error;
-use std::fmt;
-
 use sublet_engines::RegionId;
 
 /// The limits of a vector's blocks, and the number of empty ones to keep.
@@ -107,14 +104,9 @@ pub struct PolicyError {
     pub max_blocks: u32,
 }
 
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { min_blocks, max_blocks } = self;
-        write!(f, "at least {min_blocks} blocks were asked for, and at most {max_blocks}")
-    }
+sublet_engines::errors! { struct PolicyError { min_blocks, max_blocks } =>
+    "at least {min_blocks} blocks were asked for, and at most {max_blocks}"
 }
-
-impl Error for PolicyError {}
 
 /// The number of `empty` blocks, out of `blocks` in total, to destroy if `kept` of them and `min_blocks` of all stay.
 #[inline]
@@ -139,34 +131,55 @@ pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>, excess: 
 /// Growth that follows the units in use: a new block has a fraction of them, and so have the empty blocks that stay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LiveGrowth {
-    /// Sizes are multiples of this, and no block is smaller.
-    pub(crate) step: u64,
+    /// Usual sizes are multiples of this, and no block is smaller.
+    pub(crate) step: u32,
     /// Only a larger request gets a larger block.
     pub(crate) cap: u64,
+    /// A new block has up to the units in use, divided by this. So many unused units stay, too. Not 0.
+    pub(crate) part: u32,
 }
 
 impl LiveGrowth {
-    /// A new block has the units in use, divided by this. So many unused units stay, too.
-    const PART: u64 = 4;
     /// The number of steps that stay unused beyond that.
     const STEPS_KEPT: u64 = 2;
+    /// Above two thirds of the cap, sizes grow slower by this factor: the last block is often nearly empty.
+    const SLOWER: u64 = 4;
+    /// The size of a block for a larger request is a multiple of a power of two: of about the units in use, divided by
+    /// this, but of at least [`Self::LEAST_MULTIPLE`] and at most a step.
+    const PART_OF_MULTIPLE: u64 = 64;
+    const LEAST_MULTIPLE: u64 = 64 << 10;
+
+    fn part(&self) -> u64 {
+        self.part.into()
+    }
+
+    pub(crate) fn step(&self) -> u64 {
+        self.step.into()
+    }
 
     /// The size of a block for a request of `needed` units beside `live` ones.
     pub(crate) fn next(&self, needed: u64, live: u64) -> u64 {
-        let size = (live / Self::PART).min(self.cap).max(self.step).max(needed);
-        size.checked_next_multiple_of(self.step).unwrap_or(size)
+        let part = live / self.part();
+        let usual = part.min(self.cap / 2 + part / Self::SLOWER).min(self.cap).max(self.step());
+        let usual = usual.checked_next_multiple_of(self.step()).unwrap_or(usual);
+        if usual >= needed {
+            return usual;
+        }
+        // Beside few units in use, a step is much to waste. Beside many, blocks of few sizes serve more requests.
+        let multiple = (live / Self::PART_OF_MULTIPLE).max(Self::LEAST_MULTIPLE).min(self.step()).max(1);
+        needed.checked_next_multiple_of(1 << multiple.ilog2()).unwrap_or(needed)
     }
 
     /// The units of all blocks beyond which empty ones are destroyed.
-    pub(crate) const fn bound(&self, live: u64) -> u64 {
-        let kept = self.step.saturating_mul(Self::STEPS_KEPT);
-        live.saturating_add(live / Self::PART).saturating_add(kept)
+    pub(crate) fn bound(&self, live: u64) -> u64 {
+        let kept = self.step() * Self::STEPS_KEPT;
+        live.saturating_add(live / self.part()).saturating_add(kept)
     }
 
     /// The fewest live units whose [`Self::bound`] is at least `units`.
-    pub(crate) const fn live_of_bound(&self, units: u64) -> u64 {
-        let beyond = units.saturating_sub(self.step.saturating_mul(Self::STEPS_KEPT));
-        beyond - beyond / (Self::PART + 1)
+    pub(crate) fn live_of_bound(&self, units: u64) -> u64 {
+        let beyond = units.saturating_sub(self.step() * Self::STEPS_KEPT);
+        beyond - beyond / (self.part() + 1)
     }
 }
 
@@ -216,6 +229,13 @@ impl Growth {
         let units = grown(self.first, self.preferred, needed, largest);
         NextBlock { capacity: units, units, own: false }
     }
+}
+
+/// The size of the next block beside `blocks` ones: `first`, doubled for each of them, and at most `largest`.
+#[must_use]
+pub(crate) fn doubled(first: u64, largest: u64, blocks: u32) -> u64 {
+    let factor = 1_u64.checked_shl(blocks).unwrap_or(u64::MAX);
+    first.saturating_mul(factor).min(largest)
 }
 
 /// Doubles from `first` up to `preferred`, while a block of that size exists or the request would fill more than half.

@@ -1,8 +1,5 @@
 //! Errors of virtual blocks.
 
-use std::error::Error;
-use std::fmt;
-
 use super::VirtualAllocation;
 use crate::engine::Algorithm;
 
@@ -19,15 +16,9 @@ pub enum VirtualBlockError {
     },
 }
 
-impl fmt::Display for VirtualBlockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size { size, max } => write!(f, "a virtual block has 1 to {max} units, not {size}"),
-        }
-    }
+sublet_engines::errors! { VirtualBlockError:
+    Size { size, max } => "a virtual block has 1 to {max} units, not {size}";
 }
-
-impl Error for VirtualBlockError {}
 
 /// The [`VirtualBlock`](super::VirtualBlock) could not allocate. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,24 +53,14 @@ pub enum VirtualAllocationError {
     UpperInRing,
 }
 
-impl fmt::Display for VirtualAllocationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroSize => f.write_str("an allocation has at least one unit"),
-            Self::Alignment { alignment } => write!(f, "an alignment is a power of two, not {alignment}"),
-            Self::NoSpace { size, alignment, free, largest_free } => write!(
-                f,
-                "no space for {size} units at a multiple of {alignment}: {free} are free, {largest_free} in one piece"
-            ),
-            Self::UpperUnsupported { algorithm } => {
-                write!(f, "a block that is divided by {algorithm:?} has no upper side, only Linear does")
-            }
-            Self::UpperInRing => f.write_str("the block is used as a ring buffer, which has no upper side"),
-        }
-    }
+sublet_engines::errors! { VirtualAllocationError:
+    ZeroSize => "an allocation has at least one unit";
+    Alignment { alignment } => "an alignment is a power of two, not {alignment}";
+    NoSpace { size, alignment, free, largest_free } =>
+        "no space for {size} units at a multiple of {alignment}: {free} are free, {largest_free} in one piece";
+    UpperUnsupported { algorithm } => "a block that is divided by {algorithm:?} has no upper side, only Linear does";
+    UpperInRing => "the block is used as a ring buffer, which has no upper side";
 }
-
-impl Error for VirtualAllocationError {}
 
 /// The reason why a [`VirtualAllocation`] is not valid in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,16 +72,10 @@ pub enum VirtualHandleError {
     Cleared,
 }
 
-impl fmt::Display for VirtualHandleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ForeignBlock => "the allocation is of another virtual block",
-            Self::Cleared => "the virtual block was cleared after the allocation was made",
-        })
-    }
+sublet_engines::errors! { VirtualHandleError:
+    ForeignBlock => "the allocation is of another virtual block";
+    Cleared => "the virtual block was cleared after the allocation was made";
 }
-
-impl Error for VirtualHandleError {}
 
 /// The allocation was not freed; the error returns it. Nothing was changed.
 #[derive(PartialEq, Eq, Debug)]
@@ -112,11 +87,6 @@ pub struct VirtualFreeError {
     pub allocation: VirtualAllocation,
 }
 
-impl fmt::Display for VirtualFreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let VirtualAllocation { offset, size, .. } = self.allocation;
-        write!(f, "the allocation of {size} units at {offset} was not freed: {}", self.reason)
-    }
+sublet_engines::errors! { struct VirtualFreeError { allocation: VirtualAllocation { offset, size, .. }, reason } =>
+    "the allocation of {size} units at {offset} was not freed: {reason}"
 }
-
-impl Error for VirtualFreeError {}

@@ -19,8 +19,8 @@
 //! | `NEVER_ALLOCATE` | [`super::limits::never_allocate_takes_only_what_is_there`] |
 //! | `DONT_BIND` | [`super::flags::dont_bind_leaves_binding_to_the_program`] |
 //! | the device-address flag | [`memory_has_an_address_where_it_needs_one`] |
-//! | `VkMemoryDedicatedAllocateInfo` | [`the_driver_is_told_what_memory_is_dedicated_to`] |
-//! | device memory callbacks | [`super::callbacks::all_memory_is_told_of`] |
+//! | `VkMemoryDedicatedAllocateInfo` | [`the_driver_learns_what_memory_is_dedicated_to`] |
+//! | device memory callbacks | [`super::callbacks::all_memory_is_reported`] |
 //! | buffers of zero bytes | [`super::bad_input::sizes_and_alignments`] |
 //! | the limit on the number of memories, and the switch that disables it | [`super::debug`], [`super::limits`] |
 //! | requirements of each element of a list of pages | [`each_page_has_its_own_requirements`] |
@@ -94,21 +94,21 @@ fn memory_has_an_address_where_it_needs_one() {
 }
 
 #[test]
-fn the_driver_is_told_what_memory_is_dedicated_to() {
+fn the_driver_learns_what_memory_is_dedicated_to() {
     on_every_gpu(|fixture| {
         fixture.gpu.log_allocations(true);
-        let told = fixture.gpu.extensions().contains(&"VK_KHR_dedicated_allocation".to_owned());
+        let has_extension = fixture.gpu.extensions().contains(&"VK_KHR_dedicated_allocation".to_owned());
         for can_alias in [false, true] {
             let alias = if can_alias { Flags::CAN_ALIAS } else { Flags::empty() };
             let alone = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY | alias);
             let buffer = fixture.buffer(KIB, STORAGE, &alone).unwrap();
             let asked = last_call(&fixture.gpu).asked;
-            let expected = if told && !can_alias { buffer.0 } else { vk::Buffer::null() };
+            let expected = if has_extension && !can_alias { buffer.0 } else { vk::Buffer::null() };
             assert_eq!((asked.dedicated_buffer, asked.dedicated_image), (expected, vk::Image::null()));
             fixture.destroy_buffer(buffer);
             let image = fixture.image(&square(64, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
             let asked = last_call(&fixture.gpu).asked;
-            let expected = if told && !can_alias { image.0 } else { vk::Image::null() };
+            let expected = if has_extension && !can_alias { image.0 } else { vk::Image::null() };
             assert_eq!((asked.dedicated_buffer, asked.dedicated_image), (vk::Buffer::null(), expected));
             fixture.destroy_image(image);
         }

@@ -14,7 +14,7 @@ use sublet::{
 
 use crate::common::*;
 
-fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Fixture> {
+fn with_callbacks(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Fixture> {
     let info = AllocatorCreateInfo {
         flags: enabled(&gpu),
         device_memory_callbacks: Some(callbacks),
@@ -25,11 +25,11 @@ fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Fixture> {
 
 /// The callbacks report every `VkDeviceMemory`, of blocks and dedicated, in order, with type and size.
 #[test]
-fn all_memory_is_told_of() {
+fn all_memory_is_reported() {
     on_every_profile(|profile| {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let list = Arc::clone(&seen);
-        let fixture = told(
+        let fixture = with_callbacks(
             Gpu::new(profile),
             DeviceMemoryCallbacks::new(move |event| list.lock().unwrap().push(event)),
         );

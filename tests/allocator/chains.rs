@@ -6,8 +6,8 @@ use std::any::type_name;
 use ash::vk::{self, ExternalMemoryHandleTypeFlags as Handles, Handle as _, TaggedStructure};
 use sublet::sim::{AllocateCall, Gpu};
 use sublet::{
-    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateInfo, CreateError,
-    MemoryAllocateNext, MemoryUsage, PoolCreateInfo,
+    Allocation, AllocationCreateInfo, AllocatorCreateInfo, CreateError, MemoryAllocateNext, MemoryUsage,
+    PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -358,9 +358,11 @@ fn an_image_that_is_exported_to_android_has_no_size() {
 #[test]
 fn a_descriptor_is_imported_as_it_was_exported() {
     use std::os::fd::IntoRawFd as _;
+    use sublet::AllocationCreateFlags;
+
     let opaque = Handles::OPAQUE_FD;
     for fixture in exporting(opaque) {
-        for flags in [Flags::empty(), Flags::CAN_ALIAS] {
+        for flags in [AllocationCreateFlags::empty(), AllocationCreateFlags::CAN_ALIAS] {
             let info = AllocationCreateInfo { flags, ..auto() };
             let import_of = |memory: &Allocation| {
                 // SAFETY: the allocator exports all its memory with this handle type.

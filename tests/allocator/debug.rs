@@ -115,7 +115,7 @@ fn who_writes_too_far_is_found_out() {
             let found = damaged(fixture.allocator.check_corruption(1 << memory_type));
             assert_eq!((found.len(), found[0].freed, found[0].bytes_past_end), (1, true, 3));
             assert_eq!(found[0].name.as_deref(), Some("culprit"));
-            assert_eq!(fixture.allocator.check_corruption(!0), Ok(()), "it is told once");
+            assert_eq!(fixture.allocator.check_corruption(!0), Ok(()), "it is reported once");
             fixture.free(neighbour);
         }
     });

@@ -157,7 +157,7 @@ fn an_error_has_the_size_that_was_asked_for() {
                             vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
                         let looked = fixture.allocator.would_fit(&requirements, &info).unwrap_err();
                         for error in [fixture.memory(size, 1, &info).unwrap_err(), looked] {
-                            let told = match error {
+                            let reported = match error {
                                 AllocationError::Full { size, .. } if size < 900 * KIB => size,
                                 AllocationError::BlockTooSmall { size, block_size } => {
                                     assert_eq!(block_size, 900 * KIB);
@@ -165,7 +165,7 @@ fn an_error_has_the_size_that_was_asked_for() {
                                 }
                                 other => panic!("{other:?}"),
                             };
-                            assert_eq!(told, size, "{algorithm:?}, {margin}");
+                            assert_eq!(reported, size, "{algorithm:?}, {margin}");
                         }
                     }
                 }

@@ -4,8 +4,7 @@ use ash::vk;
 use sublet::sim::{AllocateCall, Gpu};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateInfo,
-    Contradiction, CreateAllocatorError, CreateError, ExportError, MemoryAllocateNext, MemoryUsage,
-    PoolCreateInfo,
+    Contradiction, CreateAllocatorError, CreateError, MemoryAllocateNext, MemoryUsage, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -244,7 +243,7 @@ fn descriptors_that_are_not_to_be_had() {
     let memory = fixture.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
     // SAFETY: the memory is exported with this handle type, and the other allocator rejects it.
     let error = unsafe { other.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
-    assert_eq!(error, ExportError::Foreign(sublet::ForeignHandle::Allocation));
+    assert_eq!(error, sublet::ExportError::Foreign(sublet::ForeignHandle::Allocation));
     fixture.gpu.faults().fail_nth("vkGetMemoryFdKHR", 0, vk::Result::ERROR_TOO_MANY_OBJECTS);
     // SAFETY: the memory is exported with this handle type.
     let error = unsafe { fixture.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
@@ -259,6 +258,6 @@ fn descriptors_that_are_not_to_be_had() {
     let memory = without.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
     // SAFETY: without the extension, no driver call is made.
     let error = unsafe { without.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
-    assert_eq!(error, ExportError::NotEnabled);
+    assert_eq!(error, sublet::ExportError::NotEnabled);
     without.free(memory);
 }

@@ -212,7 +212,7 @@ fn a_look_refuses_what_creation_refuses() {
         let flags = Some(enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
         let fixture = Fixture::with(gpu, &Options { flags, ..Options::default() });
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
 
         let good = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
         let max = fixture.allocator.max_buffer_size();
@@ -237,7 +237,7 @@ fn a_look_refuses_what_creation_refuses() {
             // SAFETY: the driver is not called.
             let looked = unsafe { fixture.allocator.would_buffer_fit(info, &auto) };
             assert_eq!(looked.unwrap_err(), created);
-            told.push(created);
+            reported.push(created);
         }
 
         let good = square(16, vk::ImageUsageFlags::SAMPLED);
@@ -258,13 +258,13 @@ fn a_look_refuses_what_creation_refuses() {
             // SAFETY: the driver is not called.
             let looked = unsafe { fixture.allocator.would_image_fit(&info, &auto) };
             assert_eq!(looked.unwrap_err(), created);
-            told.push(created);
+            reported.push(created);
         }
         assert_eq!(fixture.gpu.call_counts(), []);
         for error in
             [CreateError::ZeroExtent, CreateError::Sparse, CreateError::Disjoint, CreateError::DeviceAddress]
         {
-            assert!(told.contains(&error), "{error}");
+            assert!(reported.contains(&error), "{error}");
         }
     });
 }

@@ -54,7 +54,7 @@ fn a_block_costs_the_driver_little_time() {
     let fixture = h200();
     let flags = |flags, without| fixture.types_with(flags, without)[0];
     for (memory_type, cap) in [
-        (flags(DEVICE_LOCAL, HOST_VISIBLE), 64 * MIB),
+        (flags(DEVICE_LOCAL, HOST_VISIBLE), 32 * MIB),
         (flags(HOST_VISIBLE, DEVICE_LOCAL | HOST_CACHED), 4 * MIB),
         (flags(HOST_VISIBLE | HOST_CACHED, DEVICE_LOCAL), 8 * MIB),
     ] {
@@ -83,7 +83,7 @@ fn the_number_of_blocks_stays_far_from_the_limit_of_the_device() {
     let held: Vec<_> =
         (0..200).map(|_| fixture.memory(100 * MIB, 1, &in_type(memory_type)).unwrap()).collect();
     let next = fixture.memory(MIB, 1, &in_type(memory_type)).unwrap();
-    let expected = (200 * 100 * MIB / 256).next_multiple_of(4 * MIB).max(64 * MIB);
+    let expected = (200 * 100 * MIB / 256).next_multiple_of(4 * MIB).max(32 * MIB);
     assert_eq!(fixture.memory_size(&next), expected);
     fixture.free_all(held.into_iter().chain([next]));
 }
@@ -135,7 +135,7 @@ fn blocks_that_are_too_small_for_a_request_make_room_for_its_block() {
     let stays = fixture.memory(KIB, 1, &info).unwrap();
     for megabytes in [20, 30, 40, 50] {
         let large = fixture.memory(megabytes * MIB, 1, &info).unwrap();
-        let expected = 4 * MIB + (megabytes * MIB).next_multiple_of(4 * MIB);
+        let expected = (4 + megabytes) * MIB;
         assert_eq!(reserved(&fixture), expected, "the block of the request before is gone");
         fixture.free(large);
         assert_eq!(reserved(&fixture), expected, "and this one waits for the next request");

@@ -13,6 +13,7 @@ mod common;
 #[path = "../shared/held.rs"]
 mod held;
 
+mod address_space;
 mod alias;
 mod bad_input;
 mod block_sizes;
@@ -30,6 +31,7 @@ mod fit;
 mod flags;
 mod following;
 mod growth;
+mod hysteresis;
 mod limits;
 mod maintain;
 mod mapping;

@@ -1,9 +1,11 @@
 //! Maintenance: driver calls happen between frames, and few of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
+use sublet::trace::DriverCost;
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MaintainInfo, PoolCreateInfo,
 };
@@ -229,14 +231,130 @@ fn more_calls_are_made_if_the_program_allows_them() {
     let level: Vec<_> = (0..500).map(|_| piece(&fixture, 2 * MIB)).collect();
     maintain(&fixture);
     fixture.free_all(level);
-    let none = MaintainInfo { max_allocations: 0, max_frees: 0 };
+    let none = MaintainInfo { max_allocations: 0, max_frees: 0, ..MaintainInfo::default() };
     for _ in 0..SETTLED {
         assert_eq!(fixture.allocator.maintain(&none), sublet::Maintained::default());
     }
     let blocks = fixture.statistics(0).block_count;
-    let info = MaintainInfo { max_frees: 3, ..MaintainInfo::default() };
+    let info = MaintainInfo { max_frees: 3, max_time: Duration::MAX, ..MaintainInfo::default() };
     assert_eq!(fixture.allocator.maintain(&info).blocks_freed, 3);
     assert_eq!(fixture.statistics(0).block_count, blocks - 3);
+}
+
+/// Calls `maintain`, and returns the number of the driver's calls and their modelled time.
+fn modelled(fixture: &Fixture, types: &[u32]) -> (u32, Duration) {
+    let bytes = || types.iter().map(|&it| fixture.statistics(it).block_bytes).collect::<Vec<_>>();
+    let cost = |memory_type| DriverCost::of(fixture.properties(memory_type));
+    let before = bytes();
+    fixture.gpu.take_log();
+    let maintained = fixture.allocator.maintain(&MaintainInfo::default());
+    let created = fixture.gpu.take_log();
+    assert_eq!(created.len(), maintained.blocks_created as usize);
+    let mut time = Duration::ZERO;
+    for call in &created {
+        time += cost(call.asked.type_index).allocation(call.asked.size);
+    }
+    for ((&memory_type, before), after) in types.iter().zip(before).zip(bytes()) {
+        let here = created.iter().filter(|call| call.asked.type_index == memory_type);
+        let freed = before + here.map(|call| call.asked.size).sum::<u64>() - after;
+        if freed > 0 {
+            time += cost(memory_type).free(freed);
+        }
+    }
+    assert!(maintained.blocks_created <= 1 && maintained.blocks_freed <= 1, "{maintained:?}");
+    (maintained.blocks_created + maintained.blocks_freed, time)
+}
+
+/// A program grows in three kinds of memory at once, replaces allocations, and shrinks in one kind while it grows in
+/// the others.
+#[test]
+fn no_call_takes_longer_than_one_block() {
+    const FRAMES: usize = 120;
+    let fixture = Fixture::new(Profile::by_name("nvidia-h200").unwrap());
+    fixture.gpu.log_allocations(true);
+    // Device-local, host, and cached host memory, and the pieces by which each grows in a frame of each phase.
+    let types = [1, 2, 3];
+    let growth: [[i32; 5]; 3] = [[6, 0, -6, 0, 0], [2, 0, 2, -4, 0], [2, 0, 2, -4, 0]];
+    let mut held: [Vec<Allocation>; 3] = Default::default();
+    let mut most = Duration::ZERO;
+    for frame in 0..7 * FRAMES {
+        let calls = driver_calls(&fixture, || {
+            for ((memory_type, growth), held) in types.into_iter().zip(growth).zip(&mut held) {
+                let piece = || fixture.memory(MIB, 1, &in_type(memory_type)).unwrap();
+                // Idle at the end, until all blocks were freed one by one.
+                let growth = growth[(frame / FRAMES).min(4)];
+                (0..growth).for_each(|_| held.push(piece()));
+                (growth..0).for_each(|_| fixture.free(held.pop().unwrap()));
+                if !held.is_empty() {
+                    let at = frame * 7 % held.len();
+                    fixture.free(std::mem::replace(&mut held[at], piece()));
+                }
+            }
+        });
+        assert!(frame < 16 || calls == (0, 0), "frame {frame}: {calls:?}");
+        let (calls, time) = modelled(&fixture, &types);
+        let is_steady = frame / FRAMES == 1 && frame % FRAMES > 40;
+        assert!(!is_steady || calls == 0, "frame {frame} is steady: {calls}");
+        // The longest single call frees a block of cached memory.
+        assert!(time <= Duration::from_micros(2_200), "frame {frame}: {time:?}");
+        most = most.max(time);
+    }
+    assert!(most > Duration::from_micros(1_500), "no large block was freed: {most:?}");
+    // The bound on memory without maintenance, with nothing in use.
+    for memory_type in types {
+        let bytes = fixture.statistics(memory_type).block_bytes;
+        assert!(bytes <= 8 * MIB, "type {memory_type}: {bytes}");
+    }
+}
+
+/// A block that the driver refuses is not tried again with other sizes in the same call.
+#[test]
+fn a_refused_block_is_one_call() {
+    let fixture = plain();
+    let mut held = Vec::new();
+    grow(&fixture, 60, &mut held);
+    settle(&fixture);
+    fixture.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let mut refused = 0;
+    while let Ok(allocation) = fixture.memory(4 * MIB, 1, &in_type_with(0, Flags::NEVER_ALLOCATE)) {
+        held.push(allocation);
+        let calls = driver_calls(&fixture, || {
+            fixture.allocator.maintain(&MaintainInfo::default());
+        });
+        assert!(calls.0 <= 1, "{calls:?}");
+        refused += calls.0;
+    }
+    assert!(refused > 0, "the block was full");
+    fixture.gpu.faults().clear();
+    fixture.free_all(held);
+}
+
+/// Two vectors that run out together get one call, even if the driver refuses it.
+#[test]
+fn a_refused_block_counts_as_a_call() {
+    let fixture = plain();
+    let pool = fixture.pool(&PoolCreateInfo::new(0)).unwrap();
+    let info = MaintainInfo { max_time: Duration::MAX, ..MaintainInfo::default() };
+    let mut held = Vec::new();
+    for frame in 0..60 {
+        let flags = if frame < 30 { Flags::empty() } else { Flags::NEVER_ALLOCATE };
+        let in_pool = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+        for wanted in [in_type_with(0, flags), in_pool] {
+            held.extend(fixture.memory(4 * MIB, 1, &wanted));
+        }
+        if frame == 30 {
+            let error = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+            fixture.gpu.faults().fail_always("vkAllocateMemory", error);
+        }
+        let calls = driver_calls(&fixture, || {
+            fixture.allocator.maintain(&info);
+        });
+        assert!(calls.0 <= 1, "frame {frame}: {calls:?}");
+    }
+    assert!(held.len() < 120, "a block was refused");
+    fixture.gpu.faults().clear();
+    fixture.free_all(held);
+    fixture.destroy_pool(pool);
 }
 
 /// While `maintain` waits for the driver, other threads allocate and free.
@@ -247,7 +365,7 @@ fn nobody_waits_for_maintenance() {
     // Until less than the growth of one call is free.
     for _ in 0..6 {
         held.push(piece(&fixture, 5 * MIB));
-        fixture.allocator.maintain(&MaintainInfo { max_allocations: 0, max_frees: 0 });
+        fixture.allocator.maintain(&MaintainInfo { max_allocations: 0, ..MaintainInfo::default() });
     }
     let maintain = || assert_eq!(fixture.allocator.maintain(&MaintainInfo::default()).blocks_created, 1);
     fixture.while_in("vkAllocateMemory", maintain, || {
@@ -288,7 +406,9 @@ fn threads_allocate_while_one_maintains() {
         scope.spawn(move || {
             let mut random = Random::new(7);
             while !is_done.load(Ordering::Acquire) {
-                fixture.allocator.maintain(&MaintainInfo { max_allocations: 2, max_frees: 2 });
+                let info =
+                    MaintainInfo { max_allocations: 2, max_frees: 2, max_time: Duration::from_millis(10) };
+                fixture.allocator.maintain(&info);
                 match random.below(100) {
                     0 => drop(fixture.allocator.trim()),
                     1 => drop(fixture.allocator.reserve(0, random.size(26))),

@@ -213,3 +213,21 @@ fn all_memory_types_reserve() {
         }
     });
 }
+
+#[test]
+fn more_blocks_than_the_device_allows_call_no_driver() {
+    let few = having(|profile| profile.limits.max_memory_allocation_count == 4096)[0];
+    let fixture = Fixture::with(Gpu::new(few), &Options::vma());
+    let pool = fixture.pool(&PoolCreateInfo { block_size: KIB, ..PoolCreateInfo::new(0) }).unwrap();
+    fixture.gpu.reset_calls();
+    let refused = Err(MemoryError::TooManyAllocations { limit: 4096 }.into());
+    assert_eq!(fixture.allocator.reserve_in_pool(&pool, 4097 * KIB), refused);
+    assert_eq!(fixture.gpu.calls("vkAllocateMemory"), 0);
+    let info = PoolCreateInfo { block_size: KIB, max_block_count: 3, ..PoolCreateInfo::new(0) };
+    let small = fixture.pool(&info).unwrap();
+    let own_limit = fixture.allocator.reserve_in_pool(&small, 4097 * KIB);
+    assert!(matches!(own_limit, Err(ReserveMemoryError::TooManyBlocks { .. })), "{own_limit:?}");
+    assert_eq!(fixture.allocator.reserve_in_pool(&pool, 4096 * KIB), Ok(4096 * KIB));
+    fixture.destroy_pool(small);
+    fixture.destroy_pool(pool);
+}

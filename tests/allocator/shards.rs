@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 use sublet::sim::{Gpu, profiles::Profile};
 use sublet::{
-    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, Pool, PoolCreateInfo,
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, FitPlace, MapError, Pool,
+    PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -308,6 +309,25 @@ fn memory_comes_back() {
     });
 }
 
+/// A large request that gets dedicated memory leaves the shards their spare ranges.
+#[test]
+fn a_dedicated_request_takes_nothing_from_shards() {
+    let fixture = Fixture::new(Profile::by_name("nvidia-h200").unwrap());
+    // Without the range, the only block is empty and has room for this.
+    let whole = vk::MemoryRequirements { size: 256 * MIB, alignment: 1, memory_type_bits: 1 };
+    assert_eq!(fixture.allocator.reserve(0, whole.size).unwrap(), whole.size);
+    attached(&fixture, &in_type(0), 1, |_| ());
+    for size in [whole.size, whole.size + 1] {
+        let large = fixture.memory(size, 1, &in_type(0)).unwrap();
+        assert!(large.is_dedicated(), "{size}");
+        fixture.free(large);
+        let place = fixture.allocator.would_fit(&whole, &in_type(0)).unwrap().place;
+        assert_eq!(place, FitPlace::Dedicated { size: whole.size }, "{size}");
+    }
+    assert_eq!(fixture.statistics(0).block_count, 1);
+    assert_eq!(fixture.allocator.trim(), whole.size);
+}
+
 fn in_shards(fixture: &Fixture, pool: &Pool, threads: u64) -> Vec<Allocation> {
     let info = AllocationCreateInfo::in_pool(pool);
     attached(fixture, &info, threads, |_| fixture.memory(3000, 64, &info).unwrap())
@@ -352,7 +372,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             fixture.free(freed);
             // SAFETY: the device does not use its memory.
             let leaks = unsafe { fixture.allocator.destroy_pool(pool) }.unwrap();
-            let mut told: Vec<_> = leaks
+            let mut reported: Vec<_> = leaks
                 .iter()
                 .map(|leak| (leak.offset, leak.size, leak.name.as_deref().map(str::to_owned)))
                 .collect();
@@ -361,9 +381,9 @@ fn a_pool_is_destroyed_with_shards_in_use() {
                 .zip(&held)
                 .map(|(at, it)| (it.offset(), bytes, Some(at.to_string())))
                 .collect();
-            told.sort_unstable();
+            reported.sort_unstable();
             expected.sort_unstable();
-            assert_eq!(told, expected);
+            assert_eq!(reported, expected);
             assert!(leaks.iter().all(|leak| leak.pool.as_deref() == Some("doomed") && !leak.dedicated));
             assert_eq!(fixture.gpu.live().memories, 0);
             stale = held;

@@ -264,8 +264,8 @@ fn a_heap_that_is_too_small_does_not_hide_the_driver_s_answer() {
 /// Small heaps, limits, budgets and failing mappings on every GPU: the error ends with the driver's result, whichever
 /// memory type caused it.
 #[test]
-fn what_the_driver_answered_is_told() {
-    let told = std::cell::Cell::new(0);
+fn the_answer_of_the_driver_is_reported() {
+    let failures = std::cell::Cell::new(0);
     on_every_profile(|profile| {
         // No limit, half of every heap, and no host-visible device-local memory.
         let halves: Vec<u64> = profile.heaps.iter().map(|heap| heap.size / 2).collect();
@@ -303,7 +303,7 @@ fn what_the_driver_answered_is_told() {
                                         "{size} {more:?}: {error}"
                                     );
                                     assert!(matches!(error, CreateError::Allocation(_)));
-                                    told.set(told.get() + 1);
+                                    failures.set(failures.get() + 1);
                                 }
                                 Err(error) => assert_eq!(driver_result(&error), None),
                             }
@@ -315,5 +315,5 @@ fn what_the_driver_answered_is_told() {
             }
         }
     });
-    assert!(told.get() > 1000, "{told:?}");
+    assert!(failures.get() > 1000, "{failures:?}");
 }

@@ -20,7 +20,7 @@ fn storage(size: u64) -> vk::BufferCreateInfo<'static> {
 }
 
 /// Builds a GPU that reports its limit, by version or by extension.
-fn told(profile: &'static Profile, by_version: bool) -> Gpu {
+fn gpu_of(profile: &'static Profile, by_version: bool) -> Gpu {
     let minor = if by_version { 3 } else { 1 };
     Gpu::builder(profile).api_version(vk::make_api_version(0, 1, minor, 0)).build()
 }
@@ -31,7 +31,7 @@ fn buffers_above_the_limit_are_not_asked_for() {
         having(|profile| profile.features.maintenance4 && vk::api_version_minor(profile.api_version) >= 3),
         |profile| {
             for by_version in [false, true] {
-                let gpu = told(profile, by_version);
+                let gpu = gpu_of(profile, by_version);
                 let flags = match by_version {
                     true => enabled(&gpu) - AllocatorCreateFlags::KHR_MAINTENANCE4,
                     false => enabled(&gpu) | AllocatorCreateFlags::KHR_MAINTENANCE4,

@@ -152,9 +152,9 @@ fn leaks_say_what_is_known_of_them() {
         let mut leaks = fixture.release().allocator.destroy();
         leaks.sort_by_key(|leak| leak.user_data);
         let [second, first] = leaks.as_slice() else { panic!("{leaks:?}") };
-        let told = |leak: &Leak| (leak.name.clone(), leak.user_data, line(leak.caller));
-        assert_eq!(told(first), (Some("renamed".into()), Some(0xabcd), other - 1));
-        assert_eq!(told(second), (None, Some(0), other));
+        let reported = |leak: &Leak| (leak.name.clone(), leak.user_data, line(leak.caller));
+        assert_eq!(reported(first), (Some("renamed".into()), Some(0xabcd), other - 1));
+        assert_eq!(reported(second), (None, Some(0), other));
         let caller = second.caller.unwrap();
         let text = format!("memory type 0, allocated at {}:{other}", caller.file());
         assert!(second.to_string().ends_with(&text), "{second}");
@@ -206,10 +206,10 @@ fn moves_have_user_data() {
         let info = sublet::DefragmentationInfo { pools: &[&pool], ..Default::default() };
         let mut defragmentation = fixture.allocator.begin_defragmentation(&info).unwrap();
         let pass = defragmentation.begin_pass().unwrap();
-        let mut told: Vec<_> = pass.moves().iter().map(|planned| planned.user_data()).collect();
-        told.sort_unstable();
+        let mut reported: Vec<_> = pass.moves().iter().map(|planned| planned.user_data()).collect();
+        reported.sort_unstable();
         let is_kept = tracking.contains(Tracking::USER_DATA);
-        assert_eq!(told, if is_kept { [Some(7), Some(9)] } else { [None, None] });
+        assert_eq!(reported, if is_kept { [Some(7), Some(9)] } else { [None, None] });
         drop(pass);
         defragmentation.end();
         fixture.free_all([kept]);

@@ -4,12 +4,12 @@ use ash::vk;
 use sublet::device::MissingFunction;
 use sublet::sim::profiles::{InvalidProfile, MeasureError, Profile, ReadProfileError};
 
-use super::{DRIVER, Told, each, saying, told};
+use super::{DRIVER, RenderedError, each, rendered, saying};
 
-pub(crate) fn all() -> Vec<Told> {
-    let mut all = vec![told(DRIVER), told(MissingFunction { name: "vkAllocateMemory" })];
+pub(crate) fn all() -> Vec<RenderedError> {
+    let mut all = vec![rendered(DRIVER), rendered(MissingFunction { name: "vkAllocateMemory" })];
     let api_version = vk::make_api_version(0, 2, 7, 0);
-    all.push(told(InvalidProfile::ApiVersion { version: api_version }));
+    all.push(rendered(InvalidProfile::ApiVersion { version: api_version }));
     all.extend(each([
         InvalidProfile::Name,
         InvalidProfile::DeviceName,
@@ -29,13 +29,13 @@ pub(crate) fn all() -> Vec<Told> {
     let json = Profile::from_json("{\n \"format\": }").unwrap_err();
     all.push(saying(json, &["expected value at line 2 column 12"]));
     all.extend([
-        told(ReadProfileError::OtherFormat),
-        told(ReadProfileError::Version { version: Some(117) }),
-        told(ReadProfileError::Version { version: None }),
-        told(ReadProfileError::Invalid(InvalidProfile::EmptyHeap { heap: 13 })),
-        told(MeasureError::Driver { call: "vkCreateDevice", result: vk::Result::ERROR_DEVICE_LOST }),
-        told(MeasureError::NoQueue),
-        told(MeasureError::Invalid(InvalidProfile::EmptyHeap { heap: 13 })),
+        rendered(ReadProfileError::OtherFormat),
+        rendered(ReadProfileError::Version { version: Some(117) }),
+        rendered(ReadProfileError::Version { version: None }),
+        rendered(ReadProfileError::Invalid(InvalidProfile::EmptyHeap { heap: 13 })),
+        rendered(MeasureError::Driver { call: "vkCreateDevice", result: vk::Result::ERROR_DEVICE_LOST }),
+        rendered(MeasureError::NoQueue),
+        rendered(MeasureError::Invalid(InvalidProfile::EmptyHeap { heap: 13 })),
     ]);
     all
 }

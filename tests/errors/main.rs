@@ -18,7 +18,7 @@ use ash::vk;
 use sublet::device::DriverError;
 
 /// One variant of one error type, and its messages.
-struct Told {
+struct RenderedError {
     /// The type's path without the crate and without generic arguments.
     path: String,
     /// The variant, or an empty string for a struct.
@@ -32,23 +32,23 @@ struct Told {
 }
 
 /// An error whose first line must contain each of its numbers, names and results.
-fn told<E: Error + 'static>(error: E) -> Told {
+fn rendered<E: Error + 'static>(error: E) -> RenderedError {
     let debug = format!("{error:?}");
     let parts = parts_of(&debug);
-    Told { parts, ..saying(error, &[]) }
+    RenderedError { parts, ..saying(error, &[]) }
 }
 
-fn each<E: Error + 'static, const N: usize>(errors: [E; N]) -> [Told; N] {
-    errors.map(told)
+fn each<E: Error + 'static, const N: usize>(errors: [E; N]) -> [RenderedError; N] {
+    errors.map(rendered)
 }
 
 /// Errors whose first lines express their contents in other words.
-fn unnumbered<E: Error, const N: usize>(errors: [E; N]) -> [Told; N] {
+fn unnumbered<E: Error, const N: usize>(errors: [E; N]) -> [RenderedError; N] {
     errors.map(|error| saying(error, &[]))
 }
 
 /// An error whose first line expresses its contents in these words.
-fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
+fn saying<E: Error>(error: E, parts: &[&str]) -> RenderedError {
     let (mut lines, mut ends_in_result) = (vec![error.to_string()], false);
     let mut source = error.source();
     while let Some(cause) = source {
@@ -65,7 +65,7 @@ fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
         .replace("sublet_report::", "report::")
         .replace("sublet_descriptors::", "descriptors::");
     let parts = parts.iter().map(|&part| part.to_owned()).collect();
-    Told { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
+    RenderedError { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
 }
 
 /// Returns the numbers, strings and Vulkan results in the `Debug` output.
@@ -73,8 +73,8 @@ fn parts_of(debug: &str) -> Vec<String> {
     let texts = debug.split('"').skip(1).step_by(2);
     let outside: String = debug.split('"').step_by(2).collect();
     let words = outside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let told = words.filter(|word| word.starts_with("ERROR_") || word.parse::<u64>().is_ok());
-    texts.chain(told).map(str::to_owned).collect()
+    let rendered = words.filter(|word| word.starts_with("ERROR_") || word.parse::<u64>().is_ok());
+    texts.chain(rendered).map(str::to_owned).collect()
 }
 
 /// Returns true if the line contains the part. A number may have any of the usual forms.
@@ -87,7 +87,7 @@ fn has(line: &str, part: &str) -> bool {
     number || line.contains(part)
 }
 
-impl Told {
+impl RenderedError {
     /// Returns for example `error::memory::MemoryError::HeapLimit`.
     fn name(&self) -> String {
         let variant = self.debug.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
@@ -98,7 +98,7 @@ impl Told {
     }
 }
 
-fn all() -> Vec<Told> {
+fn all() -> Vec<RenderedError> {
     [memory::all(), uploads::all(), descriptors::all(), device::all(), reading::all(), vectors::all()]
         .into_iter()
         .flatten()
@@ -111,25 +111,25 @@ const DRIVER: DriverError =
 #[test]
 fn the_first_line_says_it_all() {
     let mut faults = Vec::new();
-    for told in all() {
-        let line = &told.lines[0];
+    for rendered in all() {
+        let line = &rendered.lines[0];
         if line.len() < 12 || !line.contains(' ') {
-            faults.push(format!("{} says nothing: {line:?}", told.name()));
+            faults.push(format!("{} says nothing: {line:?}", rendered.name()));
         }
-        let missing = told.parts.iter().filter(|part| !has(line, part));
-        faults.extend(missing.map(|part| format!("{} does not say {part}: {line:?}", told.name())));
+        let missing = rendered.parts.iter().filter(|part| !has(line, part));
+        faults.extend(missing.map(|part| format!("{} does not say {part}: {line:?}", rendered.name())));
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]
 fn the_line_is_one_that_others_can_go_around() {
-    for told in all() {
-        let line = &told.lines[0];
+    for rendered in all() {
+        let line = &rendered.lines[0];
         assert!(
             !line.contains('\n') && !line.ends_with('.') && line.trim() == line,
             "{}: {line:?}",
-            told.name()
+            rendered.name()
         );
     }
 }
@@ -138,20 +138,24 @@ fn the_line_is_one_that_others_can_go_around() {
 /// programs may search for.
 #[test]
 fn sources_say_nothing_twice() {
-    for told in all() {
-        let lines = &told.lines;
+    for rendered in all() {
+        let lines = &rendered.lines;
         for (at, line) in lines.iter().enumerate().skip(1) {
-            assert!(!lines[..at].iter().any(|before| before.contains(line)), "{}: {lines:?}", told.name());
+            assert!(
+                !lines[..at].iter().any(|before| before.contains(line)),
+                "{}: {lines:?}",
+                rendered.name()
+            );
         }
-        let most = 1 + usize::from(told.ends_in_result);
-        assert!(lines.len() == most, "{}: {lines:?}", told.name());
+        let most = 1 + usize::from(rendered.ends_in_result);
+        assert!(lines.len() == most, "{}: {lines:?}", rendered.name());
     }
 }
 
 #[test]
 fn no_variant_is_missing() {
-    let told: BTreeSet<String> = all().iter().map(Told::name).collect();
-    let missing: Vec<String> = source::names().into_iter().filter(|name| !told.contains(name)).collect();
+    let rendered: BTreeSet<String> = all().iter().map(RenderedError::name).collect();
+    let missing: Vec<String> = source::names().into_iter().filter(|name| !rendered.contains(name)).collect();
     assert!(missing.is_empty(), "no error of the list is one of these: {missing:#?}");
 }
 

@@ -4,10 +4,10 @@ use ash::vk;
 use sublet::retire::Clock;
 use sublet::*;
 
-use super::{DRIVER, Told, each, saying, told};
+use super::{DRIVER, RenderedError, each, rendered, saying};
 use sublet::device::MissingFunction;
 
-pub(crate) fn all() -> Vec<Told> {
+pub(crate) fn all() -> Vec<RenderedError> {
     let mut all = plain();
     all.extend(wrapping());
     all.extend(virtual_blocks());
@@ -26,8 +26,8 @@ const FULL: AllocationError = AllocationError::Full {
 
 const REFUSED: MemoryError = MemoryError::Driver { size: 1001, memory_type: 17, heap: 13, error: DRIVER };
 
-fn plain() -> Vec<Told> {
-    let mut all: Vec<Told> = [ForeignHandle::Pool, ForeignHandle::Allocation].map(told).into();
+fn plain() -> Vec<RenderedError> {
+    let mut all: Vec<RenderedError> = [ForeignHandle::Pool, ForeignHandle::Allocation].map(rendered).into();
     all.extend(each([
         Contradiction::DedicatedNeverAllocate,
         Contradiction::DedicatedInFixedPool,
@@ -46,7 +46,11 @@ fn plain() -> Vec<Told> {
         MemoryError::TooManyAllocations { limit: 4097 },
         REFUSED,
     ]));
-    all.extend([saying(none_fits(0), &["no memory type is allowed"]), told(none_fits(0b1010)), told(auto())]);
+    all.extend([
+        saying(none_fits(0), &["no memory type is allowed"]),
+        rendered(none_fits(0b1010)),
+        rendered(auto()),
+    ]);
     all.extend(each([
         BeginDefragmentationError::Foreign(ForeignHandle::Pool),
         BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear },
@@ -89,7 +93,7 @@ fn auto() -> NoMemoryType {
     NoMemoryType::AutoWithoutResource { usage: MemoryUsage::AutoPreferHost }
 }
 
-fn wrapping() -> Vec<Told> {
+fn wrapping() -> Vec<RenderedError> {
     let mut all = Vec::from(each([
         MapError::NotHostVisible { memory_type: 17 },
         MapError::NoHostAccess,
@@ -97,6 +101,7 @@ fn wrapping() -> Vec<Told> {
         MapError::Foreign(ForeignHandle::Allocation),
         MapError::NotMapped,
         MapError::Driver(DRIVER),
+        MapError::AddressSpace { size: 1002, mapped: 1003, limit: 1001 },
     ]));
     all.extend(each([
         BindError::OutOfRange { offset: 1001, allocation_size: 1002 },
@@ -124,7 +129,7 @@ fn wrapping() -> Vec<Told> {
         CorruptionError::NotDetected,
         CorruptionError::Foreign(ForeignHandle::Pool),
         CorruptionError::Damaged(Box::default()),
-        CorruptionError::Driver(DRIVER),
+        CorruptionError::Map(MapError::Driver(DRIVER)),
     ]));
     all.extend(each([
         AllocationError::ZeroSize,
@@ -139,7 +144,7 @@ fn wrapping() -> Vec<Told> {
         AllocationError::BlockTooSmall { size: 1002, block_size: 1001 },
         FULL,
         AllocationError::Memory(REFUSED),
-        AllocationError::Map(DRIVER),
+        AllocationError::Map(MapError::Driver(DRIVER)),
     ]));
     // Without a limit, the line says so in words.
     let unlimited = AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 0 };
@@ -188,7 +193,7 @@ fn wrapping() -> Vec<Told> {
         CreateAllocatorError::BlockSizes { sizes: 103, types: 102 },
         CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 103, types: 102 },
     ]));
-    all.push(told(TimelineError::MissingFunction(missing)));
+    all.push(rendered(TimelineError::MissingFunction(missing)));
     let timeline = Clock::new().add_timeline().unwrap();
     all.push(saying(
         TimelineError::Driver { timeline, source: DRIVER },
@@ -197,8 +202,8 @@ fn wrapping() -> Vec<Told> {
     all
 }
 
-fn virtual_blocks() -> Vec<Told> {
-    let mut all = vec![told(VirtualBlockError::Size { size: 1002, max: 1001 })];
+fn virtual_blocks() -> Vec<RenderedError> {
+    let mut all = vec![rendered(VirtualBlockError::Size { size: 1002, max: 1001 })];
     all.extend(each([
         VirtualAllocationError::ZeroSize,
         VirtualAllocationError::Alignment { alignment: 1003 },
@@ -206,7 +211,7 @@ fn virtual_blocks() -> Vec<Told> {
         VirtualAllocationError::UpperUnsupported { algorithm: Algorithm::Buddy },
         VirtualAllocationError::UpperInRing,
     ]));
-    all.extend([VirtualHandleError::ForeignBlock, VirtualHandleError::Cleared].map(told));
+    all.extend([VirtualHandleError::ForeignBlock, VirtualHandleError::Cleared].map(rendered));
 
     let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 4096, ..Default::default() }).unwrap();
     let wanted = VirtualAllocationCreateInfo { size: 1024, ..Default::default() };
@@ -218,7 +223,7 @@ fn virtual_blocks() -> Vec<Told> {
 }
 
 /// Errors that return a handle, which only a failed call can create.
-fn provoked() -> Vec<Told> {
+fn provoked() -> Vec<RenderedError> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device outlive the allocators.
     let new = || unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -274,7 +279,7 @@ fn provoked() -> Vec<Told> {
     // SAFETY: the call is rejected.
     let refused = unsafe { moved.free(wrong) }.unwrap_err();
     all.push(saying(&refused, &["4096 bytes", "not freed", right, given]));
-    all.push(told(MoveError::Foreign(ForeignHandle::Allocation)));
-    all.push(told(MoveError::Map(MapError::Driver(DRIVER))));
+    all.push(rendered(MoveError::Foreign(ForeignHandle::Allocation)));
+    all.push(rendered(MoveError::Map(MapError::Driver(DRIVER))));
     all
 }

@@ -3,11 +3,11 @@
 use std::io;
 
 use sublet::trace::{Damage, ReadTraceError, StartRecordingError, StopRecordingError};
-use sublet_report::{FaultPosition, ReadSnapshotError, Snapshot, SnapshotFault};
+use sublet_report::{FaultPosition, FindingLimit, ReadSnapshotError, Snapshot, SnapshotFault};
 
-use super::{Told, each, saying, told};
+use super::{RenderedError, each, rendered, saying};
 
-pub(crate) fn all() -> Vec<Told> {
+pub(crate) fn all() -> Vec<RenderedError> {
     let mut all = Vec::new();
     let gone = || io::Error::other("the disk is gone");
     all.extend(each([
@@ -24,6 +24,7 @@ pub(crate) fn all() -> Vec<Told> {
     let damages = [
         Damage::NotATrace,
         Damage::Version { found: 117 },
+        Damage::NotForeign,
         Damage::Truncated { needed: 1001, there: 1002 },
         Damage::NoEnd,
         Damage::Checksum { stored: 1001, computed: 1002 },
@@ -39,11 +40,14 @@ pub(crate) fn all() -> Vec<Told> {
     ];
     for damage in damages {
         all.push(shown(&damage));
-        all.push(told(ReadTraceError { offset: 4711, chunk: 12, damage }));
+        all.push(rendered(ReadTraceError { offset: 4711, chunk: 12, damage }));
     }
     let damage = Damage::Kind { mark: *b"GIF8" };
-    all.push(Told { parts: vec!["GIF8".to_owned()], ..shown(&damage) });
+    all.push(RenderedError { parts: vec!["GIF8".to_owned()], ..shown(&damage) });
     all.push(saying(ReadTraceError { offset: 4711, chunk: 12, damage }, &["4711", "12", "GIF8"]));
+
+    let limit = "waste=117".parse::<FindingLimit>().unwrap_err();
+    all.push(saying(limit, &["waste=117", "PERCENT%"]));
 
     let json = Snapshot::from_json("{\n \"format\": }").unwrap_err();
     all.push(saying(json, &["expected value at line 2 column 12"]));
@@ -75,7 +79,7 @@ pub(crate) fn all() -> Vec<Told> {
     (place.vector, place.block, place.offset) = (Some(31), Some(32), Some(33));
     for fault in faults {
         all.push(shown(&fault));
-        all.push(told(ReadSnapshotError::Contradiction { place, fault }));
+        all.push(rendered(ReadSnapshotError::Contradiction { place, fault }));
     }
     all
 }
@@ -92,10 +96,10 @@ impl std::fmt::Display for Shown {
 
 impl std::error::Error for Shown {}
 
-fn shown<T: std::fmt::Display + std::fmt::Debug>(it: &T) -> Told {
+fn shown<T: std::fmt::Display + std::fmt::Debug>(it: &T) -> RenderedError {
     let debug = format!("{it:?}");
     let parts = super::parts_of(&debug);
     let path =
         std::any::type_name::<T>().trim_start_matches("sublet::").replace("sublet_report::", "report::");
-    Told { path, debug, parts, ..saying(Shown(it.to_string()), &[]) }
+    RenderedError { path, debug, parts, ..saying(Shown(it.to_string()), &[]) }
 }

@@ -38,9 +38,14 @@ fn visit(folder: &Path, module: &str, names: &mut BTreeSet<String>) {
 fn enter(text: &str, module: &str, names: &mut BTreeSet<String>) {
     let is_name = |c: char| c.is_ascii_alphanumeric();
     let types = text.lines().filter_map(|line| {
-        let (before, name) = line.strip_prefix("impl")?.split_once("Error for ")?;
-        let is_trait = before.is_empty() || before.ends_with([' ', ':']);
-        is_trait.then(|| name.split(|c| !is_name(c)).next()).flatten()
+        let name = match line.strip_prefix("sublet_engines::errors! { ") {
+            Some(table) => table.strip_prefix("struct ").unwrap_or(table),
+            None => {
+                let (before, name) = line.strip_prefix("impl")?.split_once("Error for ")?;
+                (before.is_empty() || before.ends_with([' ', ':'])).then_some(name)?
+            }
+        };
+        name.split(|c| !is_name(c)).next()
     });
     for name in types.chain(SHOWN) {
         let mut variants =

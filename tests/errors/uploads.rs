@@ -4,9 +4,9 @@ use sublet::retire::*;
 use sublet::upload::*;
 use sublet::*;
 
-use super::{DRIVER, Told, each, saying, told, unnumbered};
+use super::{DRIVER, RenderedError, each, rendered, saying, unnumbered};
 
-pub(crate) fn all() -> Vec<Told> {
+pub(crate) fn all() -> Vec<RenderedError> {
     let clock = Clock::new();
     let ticket = clock.open(clock.add_timeline().unwrap());
     let mut all = vec![saying(TooManyTimelines, &["64 timelines"])];
@@ -23,7 +23,7 @@ pub(crate) fn all() -> Vec<Told> {
     all.push(saying(ReserveError::TooMany { additional: 1002, waiting: 1001 }, &["1002", "1001"]));
     let source = Vec::<u64>::new().try_reserve(usize::MAX).unwrap_err();
     all.push(saying(ReserveError::HostMemory { additional: 1001, source }, &["1001"]));
-    all.push(told(FlushError::Driver(DRIVER)));
+    all.push(rendered(FlushError::Driver(DRIVER)));
     all.push(saying(FlushError::MixedClocks(MixedClocks { ticket, waiting }), &[&format!("{waiting:?}")]));
     let full = CreateError::Allocation(AllocationError::BlockTooSmall { size: 1002, block_size: 1001 });
     all.extend(each([

@@ -4,9 +4,9 @@ use sublet::device::DriverError;
 use sublet::metadata::{AllocateError, RegionError};
 use sublet::vector::{GiveBackError, HandleError, PolicyError, VectorError};
 
-use super::{DRIVER, Told, each, told};
+use super::{DRIVER, RenderedError, each, rendered};
 
-pub(crate) fn all() -> Vec<Told> {
+pub(crate) fn all() -> Vec<RenderedError> {
     let mut all = Vec::from(each::<VectorError<DriverError>, _>([
         VectorError::Policy(PolicyError { min_blocks: 1002, max_blocks: 1001 }),
         VectorError::Request(AllocateError::UpperInRing),
@@ -19,6 +19,6 @@ pub(crate) fn all() -> Vec<Told> {
     ]));
     all.extend(each([PolicyError { min_blocks: 1002, max_blocks: 1001 }]));
     all.extend(each([HandleError::Foreign, HandleError::Stale]));
-    all.push(told(GiveBackError { reason: HandleError::Stale, granted: () }));
+    all.push(rendered(GiveBackError { reason: HandleError::Stale, granted: () }));
     all
 }

@@ -175,7 +175,7 @@ fn of<'a>(seen: &'a [Seen], name: &str) -> Vec<&'a Seen> {
 }
 
 #[test]
-fn a_block_is_told_with_the_figures_that_a_plot_needs() {
+fn a_block_is_emitted_with_the_figures_that_a_plot_needs() {
     let seen = heard(blocks);
     let expected = [
         "grow",
@@ -304,18 +304,18 @@ fn why_an_allocation_has_memory_of_its_own_is_told() {
 #[test]
 fn a_size_above_the_limit_of_one_allocation_is_told() {
     let seen = heard(above_limit);
-    let told = of(&seen, "allocation_above_limit");
+    let emitted = of(&seen, "allocation_above_limit");
     let limit = Profile::by_name("nvidia-h200").unwrap().limits.max_memory_allocation_size;
-    assert_eq!((told.len(), told[0].number("size"), told[0].number("limit")), (1, limit + 1, limit));
-    assert_eq!((told[0].number("memory_type"), *told[0].metadata.level()), (1, tracing::Level::WARN));
+    assert_eq!((emitted.len(), emitted[0].number("size"), emitted[0].number("limit")), (1, limit + 1, limit));
+    assert_eq!((emitted[0].number("memory_type"), *emitted[0].metadata.level()), (1, tracing::Level::WARN));
 }
 
 #[test]
 fn a_budget_is_told_once_for_each_crossing() {
     let seen = heard(budgets);
-    let told: Vec<_> = seen.iter().filter(|seen| seen.metadata.target() == "sublet::budget").collect();
-    let told: Vec<_> =
-        told.iter().map(|seen| (seen.name(), seen.number("share"), seen.number("usage") / MIB)).collect();
+    let emitted: Vec<_> = seen.iter().filter(|seen| seen.metadata.target() == "sublet::budget").collect();
+    let emitted: Vec<_> =
+        emitted.iter().map(|seen| (seen.name(), seen.number("share"), seen.number("usage") / MIB)).collect();
     // The budget is 80 % of the limit of 100 MiB.
     let expected = [
         ("budget_near", 80, 70),
@@ -325,7 +325,7 @@ fn a_budget_is_told_once_for_each_crossing() {
         ("budget_eased", 90, 70),
         ("budget_eased", 80, 60),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(emitted, expected);
 }
 
 #[test]

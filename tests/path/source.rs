@@ -21,7 +21,7 @@ const EXCLUDED: &[&str] = &["/tests", "/modelled/", "/defragment/", "/recording/
 const ANSWERS: &[&str] = &["Allocation", "W::Answer", "Grant", "(Key,", "Option<Key>"];
 
 /// The most functions on the path, and the most lines of one of them.
-const MOST_FUNCTIONS: usize = 76;
+const MOST_FUNCTIONS: usize = 60;
 const MOST_LINES: usize = 60;
 
 /// The file with the lists.
@@ -227,8 +227,8 @@ fn steps(title: &str) -> Vec<(String, String)> {
 #[test]
 fn each_step_calls_the_next() {
     for (title, first, least) in [
-        ("One allocation", "create_buffer", 7),
-        ("One growth", "allocate_and_bind_slow", 12),
+        ("One allocation", "create_buffer", 8),
+        ("One growth", "allocate_slow", 9),
         ("One free", "free_memory", 5),
     ] {
         let steps = steps(title);

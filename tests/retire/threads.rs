@@ -53,16 +53,16 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
         }
         // The driver call for the buffer is blocked. If a lock were held, these calls would hang, so a separate thread
         // makes them.
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let fixture = &fixture;
         scope.spawn(move || {
             let ticket = fixture.clock.open(timeline);
             // SAFETY: the device does not use the memory.
             unsafe { fixture.retired.retire_memory(ticket, fixture.memory()) };
             fixture.clock.discard(ticket).unwrap();
-            tell.send(fixture.collect().unwrap()).unwrap();
+            sender.send(fixture.collect().unwrap()).unwrap();
         });
-        let other = told.recv_timeout(std::time::Duration::from_secs(10));
+        let other = receiver.recv_timeout(std::time::Duration::from_secs(10));
         fixture.gpu.faults().release("vkDestroyBuffer");
         assert_eq!(other, Ok(1));
         assert_eq!(collector.join().unwrap(), 1);

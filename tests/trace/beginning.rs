@@ -9,7 +9,7 @@ use sublet::{
 use crate::fixture::*;
 
 #[test]
-fn what_lives_already_is_told_first() {
+fn what_lives_already_is_recorded_first() {
     let gpu = gpu();
     let allocator = allocator_with(&gpu, |info| info.tracking = Tracking::USER_DATA);
     let pool_info = PoolCreateInfo {

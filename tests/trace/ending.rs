@@ -36,7 +36,7 @@ fn who_does_not_record_cannot_stop() {
 }
 
 #[test]
-fn calls_before_and_after_are_not_told() {
+fn calls_before_and_after_are_not_recorded() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     allocator.trim();

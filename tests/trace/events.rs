@@ -5,8 +5,8 @@ use sublet::sim::Gpu;
 use sublet::sim::profiles::ALL;
 use sublet::trace::{AllocationNumber, Event, Failure, GrantedMemory, Needs, PoolNumber, ScopeNumber, Trace};
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MaintainInfo,
-    MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, GrowthPreset,
+    MaintainInfo, MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
 };
 
 use crate::fixture::*;
@@ -18,6 +18,7 @@ const SECOND: AllocationNumber = AllocationNumber(1);
 fn the_header_tells_of_device_and_allocator() {
     let gpu = gpu();
     let allocator = allocator_with(&gpu, |info| {
+        info.growth = GrowthPreset::MemoryFirst;
         info.preferred_large_heap_block_size = 48 * MIB;
         info.heap_size_limits = &[700 * MIB];
         info.empty_blocks_kept = 3;
@@ -39,11 +40,11 @@ fn the_header_tells_of_device_and_allocator() {
     assert_eq!(header.max_memory_allocation_count, properties.limits.max_memory_allocation_count);
     // SAFETY: the physical device is live.
     let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
-    for (told, heap) in header.heaps.iter().zip(memory.memory_heaps_as_slice()) {
-        assert_eq!((told.size, told.flags), (heap.size, heap.flags));
+    for (recorded, heap) in header.heaps.iter().zip(memory.memory_heaps_as_slice()) {
+        assert_eq!((recorded.size, recorded.flags), (heap.size, heap.flags));
     }
-    for (told, of) in header.memory_types.iter().zip(memory.memory_types_as_slice()) {
-        assert_eq!((told.heap, told.flags), (of.heap_index, of.property_flags));
+    for (recorded, of) in header.memory_types.iter().zip(memory.memory_types_as_slice()) {
+        assert_eq!((recorded.heap, recorded.flags), (of.heap_index, of.property_flags));
     }
     assert_eq!(header.heaps.len(), memory.memory_heaps_as_slice().len());
     assert_eq!(header.memory_types.len(), memory.memory_types_as_slice().len());
@@ -60,13 +61,14 @@ fn the_header_tells_of_device_and_allocator() {
         "a rule needs nothing of a device"
     );
     assert_eq!(info.block_sizes, header.block_sizes);
+    assert_eq!((header.growth, info.growth), (GrowthPreset::MemoryFirst, GrowthPreset::MemoryFirst));
     assert!(!header.program.is_empty());
     assert_eq!(header.process, std::process::id());
     assert!(header.started > 1_700_000_000);
 }
 
 #[test]
-fn an_allocation_is_told_with_all_that_was_asked_and_its_end() {
+fn an_allocation_is_recorded_with_all_that_was_asked_and_its_end() {
     let (gpu, name) = (gpu(), "shadow atlas");
     let allocator = allocator(&gpu);
     let mut memory_type = 0;
@@ -106,7 +108,7 @@ fn an_allocation_is_told_with_all_that_was_asked_and_its_end() {
 }
 
 #[test]
-fn a_resource_is_told_with_its_kind_its_usage_and_what_its_driver_said() {
+fn a_resource_is_recorded_with_its_kind_its_usage_and_what_its_driver_said() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let usage = vk::BufferUsageFlags::VERTEX_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
@@ -159,7 +161,7 @@ fn allocations(trace: &Trace) -> Vec<sublet::trace::Allocate> {
 }
 
 #[test]
-fn a_failed_allocation_is_told_with_its_reason() {
+fn a_failed_allocation_is_recorded_with_its_reason() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let foreign_allocator = crate::fixture::allocator(&gpu);
@@ -200,7 +202,7 @@ fn a_failed_allocation_is_told_with_its_reason() {
 }
 
 #[test]
-fn mapping_flushing_and_copying_are_told_once_each() {
+fn mapping_flushing_and_copying_are_recorded_once_each() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let trace = recorded(&allocator, || {
@@ -242,7 +244,7 @@ fn mapping_flushing_and_copying_are_told_once_each() {
 }
 
 #[test]
-fn priorities_are_told_where_they_can_change() {
+fn priorities_are_recorded_where_they_can_change() {
     let pageable = ALL.iter().find(|profile| profile.features.pageable_device_local_memory).unwrap();
     let gpu = Gpu::new(pageable);
     let allocator = allocator_with(&gpu, |info| {
@@ -267,7 +269,7 @@ fn priorities_are_told_where_they_can_change() {
 }
 
 #[test]
-fn pools_are_told_from_beginning_to_end() {
+fn pools_are_recorded_from_beginning_to_end() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let memory_type = 0;
@@ -310,7 +312,7 @@ fn pools_are_told_from_beginning_to_end() {
 }
 
 #[test]
-fn scopes_are_told_and_their_pools_are_not() {
+fn scopes_are_recorded_and_their_pools_are_not() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let trace = recorded(&allocator, || {
@@ -334,7 +336,7 @@ fn scopes_are_told_and_their_pools_are_not() {
 }
 
 #[test]
-fn frames_and_policies_are_told() {
+fn frames_and_policies_are_recorded() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let pool =
@@ -360,7 +362,7 @@ fn frames_and_policies_are_told() {
             Event::SetEmptyBlocksKept { empty_blocks_kept: 0 },
             Event::Reserve { memory_type: 0, bytes: MIB },
             Event::ReserveInPool { pool: PoolNumber(0), bytes: 1 },
-            Event::Maintain { max_allocations: 1, max_frees: 1 },
+            Event::Maintain { max_allocations: 1, max_frees: 1, max_microseconds: 1500 },
             Event::SettleInMemoryType { memory_type: 0 },
             Event::SettleInPool { pool: PoolNumber(0) },
         ]
@@ -368,7 +370,7 @@ fn frames_and_policies_are_told() {
 }
 
 #[test]
-fn several_pieces_that_fail_together_are_told_one_by_one() {
+fn several_pieces_that_fail_together_are_recorded_one_by_one() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let trace = recorded(&allocator, || {
@@ -382,7 +384,7 @@ fn several_pieces_that_fail_together_are_told_one_by_one() {
 }
 
 #[test]
-fn what_another_allocator_made_is_not_told() {
+fn what_another_allocator_made_is_not_recorded() {
     let gpu = gpu();
     let (allocator, another) = (allocator(&gpu), allocator(&gpu));
     let trace = recorded(&allocator, || {
@@ -407,9 +409,9 @@ fn a_long_name_is_cut_at_a_character() {
         allocator.set_allocation_name(&allocation, Some(&name)).unwrap();
         free(&allocator, allocation);
     });
-    let told = allocations(&trace)[0].wanted.name.clone().unwrap();
-    assert!(name.starts_with(&*told) && told.len() > 32_000, "{}", told.len());
-    assert_eq!(events(&trace)[1], Event::SetName { allocation: FIRST, name: Some(told) });
+    let recorded = allocations(&trace)[0].wanted.name.clone().unwrap();
+    assert!(name.starts_with(&*recorded) && recorded.len() > 32_000, "{}", recorded.len());
+    assert_eq!(events(&trace)[1], Event::SetName { allocation: FIRST, name: Some(recorded) });
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod damage;
 mod ending;
 mod environment;
 mod events;
+mod foreign;
+mod foreign_requests;
 mod moves;
 mod sinks;
 mod threads;

@@ -43,7 +43,7 @@ fn moves(trace: &Trace) -> Vec<(AllocationNumber, MoveOutcome)> {
 }
 
 #[test]
-fn a_defragmentation_is_told_move_by_move() {
+fn a_defragmentation_is_recorded_move_by_move() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let memory_type = host_visible(&allocator);
@@ -110,7 +110,7 @@ fn a_defragmentation_is_told_move_by_move() {
     let begin = begin.unwrap();
     assert_eq!(begin.algorithm, DefragmentationAlgorithm::Full);
     assert_eq!((begin.pools, begin.max_allocations_per_pass), (vec![PoolNumber(0)], 5));
-    let told: Vec<_> = trace
+    let recorded: Vec<_> = trace
         .records
         .iter()
         .filter_map(|record| match record.event {
@@ -118,7 +118,7 @@ fn a_defragmentation_is_told_move_by_move() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, passes);
+    assert_eq!(recorded, passes);
     let ends =
         |wanted: fn(&Event) -> bool| trace.records.iter().filter(|record| wanted(&record.event)).count();
     assert_eq!(ends(|event| matches!(event, Event::EndPass { .. })), passes.len() - 1);
@@ -179,7 +179,7 @@ fn a_recording_may_begin_between_the_plan_of_moves_and_what_becomes_of_them() {
 
 /// The recorder writes the success of the move in advance. The reader corrects the outcome.
 #[test]
-fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {
+fn a_move_that_cannot_be_completed_is_recorded_as_what_it_became() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let memory_type = host_visible(&allocator);

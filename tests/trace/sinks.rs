@@ -112,7 +112,7 @@ impl Drop for BadEnd {
 }
 
 #[test]
-fn a_sink_that_fails_at_the_very_end_is_told() {
+fn a_sink_that_fails_at_the_very_end_is_reported() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     allocator.start_recording(BadEnd { panics_on_drop: false }).unwrap();

@@ -60,7 +60,7 @@ fn threads_are_told_apart_and_all_they_do_is_there() {
 
 /// A thread may free another thread's allocation at once.
 #[test]
-fn what_one_thread_makes_and_another_frees_is_told_in_that_order() {
+fn what_one_thread_makes_and_another_frees_is_recorded_in_that_order() {
     let gpu = gpu();
     let allocator = &allocator(&gpu);
     let trace = recorded(allocator, || {
@@ -74,7 +74,7 @@ fn what_one_thread_makes_and_another_frees_is_told_in_that_order() {
 }
 
 #[test]
-fn what_is_made_while_a_recording_begins_is_told_once() {
+fn what_is_made_while_a_recording_begins_is_recorded_once() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     let over = AtomicBool::new(false);

@@ -25,10 +25,10 @@ fn an_arena_says_that_it_waits_for_another_clock() {
     let mixed = MixedClocks { ticket: own, waiting: foreign };
     assert_eq!(arena.flush(own), Err(FlushError::MixedClocks(mixed)));
     assert_eq!(arena.statistics(), before);
-    let told = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
-    assert_eq!(arena.collect(&clock), Err(told));
+    let foreign_clock = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
+    assert_eq!(arena.collect(&clock), Err(foreign_clock));
     let error = arena.wait_for_space(1, 1, &clock, no_wait).unwrap_err();
-    assert_eq!(error, WaitError::OtherClock(told));
+    assert_eq!(error, WaitError::OtherClock(foreign_clock));
     assert!(error.to_string().contains("of another clock"), "{error}");
     // The arena continues with the correct clock.
     other.discard(foreign).unwrap();

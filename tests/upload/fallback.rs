@@ -110,7 +110,10 @@ fn reserving_more_than_the_heaps_have_is_an_error_and_makes_no_page() {
         fixture.gpu.reset_calls();
         for bytes in [u64::MAX, 1 << 60, 1 << 50] {
             let error = arena.reserve(bytes).unwrap_err();
-            assert!(matches!(error, UploadError::Reserve { bytes: told, .. } if told == bytes), "{error:?}");
+            assert!(
+                matches!(error, UploadError::Reserve { bytes: reported, .. } if reported == bytes),
+                "{error:?}"
+            );
             assert!(error.to_string().contains(&format!("{bytes} bytes were to be reserved")), "{error}");
         }
         assert_eq!(arena.statistics(), before);
@@ -146,10 +149,10 @@ fn no_page_is_above_the_largest_buffer() {
         let mut made = arena(&fixture, &UploadArenaCreateInfo::default());
         let size = max + 1;
         let error = made.allocate(size, 4).unwrap_err();
-        let UploadError::Page(CreateError::BufferTooLarge { size: told, max: limit }) = error else {
+        let UploadError::Page(CreateError::BufferTooLarge { size: reported, max: limit }) = error else {
             panic!("{error:?}")
         };
-        assert!(told >= size && limit == max);
+        assert!(reported >= size && limit == max);
         assert!(error.to_string().contains(&format!("above maxBufferSize, which is {max}")), "{error}");
         assert_eq!(made.statistics().pages, 0);
         drop(made.release());

@@ -162,7 +162,7 @@ fn what_cannot_be_is_refused_with_nothing_made() {
             let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(4096) };
             let error = refused(&info);
             assert!(
-                matches!(error, CreateUploadError::PoolMemoryType { memory_type: told, .. } if told == memory_type)
+                matches!(error, CreateUploadError::PoolMemoryType { memory_type: reported, .. } if reported == memory_type)
             );
             drop(info);
             fixture.destroy_pool(Arc::into_inner(pool).unwrap());

@@ -116,10 +116,10 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                         let size = random.size(bits);
                         let alignment = 1 << random.below(12);
                         // Predicts the outcome. There is no ticket to wait for.
-                        let told = (random.below(4) == 0)
+                        let expected = (random.below(4) == 0)
                             .then(|| arena.wait_for_space(size, alignment, &never, |_| Err(())).is_ok());
                         let outcome = arena.allocate(size, alignment);
-                        assert!(told.is_none_or(|told| told == outcome.is_ok()));
+                        assert!(expected.is_none_or(|expected| expected == outcome.is_ok()));
                         match outcome {
                             Ok(upload) => {
                                 live.enter(&timelines, upload, size, alignment);

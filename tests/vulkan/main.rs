@@ -3,7 +3,8 @@
 //! The layer must emit no message.
 //!
 //! Without a driver or the layer, the tests use only simulated devices and print a note. With `SUBLET_REQUIRE_VULKAN=1`
-//! they fail instead. `.ci/newer-driver` runs them on a second driver, with `SUBLET_REQUIRE_NEWER=1`.
+//! they fail instead. With `SUBLET_WITHOUT_LAYER=1` they use drivers without the layer, as in Wine, which has none.
+//! `.ci/newer-driver` runs them on a second driver, with `SUBLET_REQUIRE_NEWER=1`.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -11,10 +12,10 @@
     reason = "a test may panic, and counts small things"
 )]
 
-mod books;
 mod contents;
 mod defragment;
 mod descriptors;
+mod figures;
 mod newer;
 mod pools;
 mod random;
@@ -136,10 +137,15 @@ fn keep_drivers() {
     KEPT.call_once(|| Context::on_driver(0, false).map_or((), std::mem::forget));
 }
 
-/// Opens each physical device of each driver with validation.
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
+}
+
+/// Opens each physical device of each driver, with validation unless `SUBLET_WITHOUT_LAYER=1`.
 pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
     keep_drivers();
-    let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
+    let required = is_set("SUBLET_REQUIRE_VULKAN");
+    let validation = !is_set("SUBLET_WITHOUT_LAYER");
     let skip = |why: String| {
         assert!(!required, "SUBLET_REQUIRE_VULKAN=1, and there is none: {why}");
         println!("skipped: {why}");
@@ -149,7 +155,7 @@ pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
         Err(error) => return skip(chain(&*error)),
     };
     for (index, name) in names.iter().enumerate() {
-        match Context::on_driver(index, true) {
+        match Context::on_driver(index, validation) {
             Ok(context) => test(name, context),
             Err(error) => skip(format!("{name}: {}", chain(&*error))),
         }
@@ -159,6 +165,9 @@ pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
 /// The other tests expect no messages, which proves something only if the layer is active.
 #[test]
 fn the_validation_layer_is_heard() {
+    if is_set("SUBLET_WITHOUT_LAYER") {
+        return;
+    }
     on_each_driver(|name, context| {
         let nothing = vk::BufferCreateInfo::default();
         // SAFETY: a buffer of zero bytes is invalid on purpose, and the layer must report it. Drivers tolerate it.

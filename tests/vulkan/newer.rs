@@ -1,7 +1,8 @@
 //! Features of newer drivers only: changing priorities, sparse buffer pages, usages in a chain.
 //!
 //! As in other tests, a driver that lacks a feature is skipped. With `SUBLET_REQUIRE_NEWER=1` it must have all of them,
-//! so that these tests and those of descriptors cannot skip the driver that was installed for them.
+//! so that these tests and those of descriptors cannot skip the driver that was installed for them. With
+//! `SUBLET_REQUIRE_NEWEST=1` it must also have Vulkan's own descriptor heaps.
 
 use ash::vk;
 use sublet::{
@@ -29,7 +30,10 @@ fn a_newer_driver_has_all_that_it_was_installed_for() {
             | AllocatorCreateFlags::KHR_MAINTENANCE5
             | AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
         assert_eq!(memory - context.allocator_flags(), AllocatorCreateFlags::empty(), "{name}");
-        let descriptors = DescriptorFeatures::PUSH_DESCRIPTOR
+        let newest = std::env::var_os("SUBLET_REQUIRE_NEWEST").is_some_and(|value| value == "1");
+        let heap = if newest { DescriptorFeatures::DESCRIPTOR_HEAP } else { DescriptorFeatures::empty() };
+        let descriptors = heap
+            | DescriptorFeatures::PUSH_DESCRIPTOR
             | DescriptorFeatures::INLINE_UNIFORM_BLOCK
             | DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE
             | DescriptorFeatures::BUFFER_DEVICE_ADDRESS
@@ -44,6 +48,7 @@ fn a_newer_driver_has_all_that_it_was_installed_for() {
         assert_eq!(descriptors - context.descriptor_info().features, DescriptorFeatures::empty(), "{name}");
         let timelines = context.enabled().is_some_and(|enabled| enabled.timeline_semaphore);
         assert!(timelines && context.has_sparse_binding(), "{name}");
+        assert!(!newest || context.enabled().is_some_and(|enabled| enabled.ray_query), "{name}");
         assert_eq!(context.finish(), [""; 0], "{name}");
     });
     assert_ne!(drivers, 0, "there is no driver");

@@ -184,11 +184,11 @@ fn dedicated_memory() {
             if let Some(gpu) = fixture.context.gpu() {
                 // Memory that several resources may share is not dedicated to one of them. In Vulkan 1.0 the chain has
                 // no dedicated structure.
-                let told = flags.is_empty() && fixture.context.api_version() >= vk::API_VERSION_1_1;
+                let is_named = flags.is_empty() && fixture.context.api_version() >= vk::API_VERSION_1_1;
                 let memory = gpu.memory_info(buffer.1.memory()).unwrap();
-                assert_eq!(memory.dedicated_buffer == buffer.0, told, "{memory:?}");
+                assert_eq!(memory.dedicated_buffer == buffer.0, is_named, "{memory:?}");
                 let memory = gpu.memory_info(image.1.memory()).unwrap();
-                assert_eq!(memory.dedicated_image == image.0, told, "{memory:?}");
+                assert_eq!(memory.dedicated_image == image.0, is_named, "{memory:?}");
             }
             fixture.destroy(buffer);
             fixture.destroy_image(image);

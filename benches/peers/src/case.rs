@@ -1,9 +1,11 @@
 //! Runs one peer on one workload, and several peers in turn.
 
+use std::collections::BTreeMap;
+
 use crate::clock::Stopwatch;
 use crate::gpu::{Calls, Driver, TestGpu};
 use crate::heap;
-use crate::peers::{self, Peer, PeerKind, PeerMode, PeerSetup, Visit};
+use crate::peers::{self, Peer, PeerKind, PeerMode, Visit};
 use crate::script::Phase;
 use crate::statistics::median;
 
@@ -19,8 +21,6 @@ pub(crate) struct CaseFigures {
     pub(crate) calls: Calls,
     /// The peer's own host memory per live allocation.
     pub(crate) own_heap: Option<f64>,
-    /// Memory objects at the end.
-    pub(crate) blocks: u64,
 }
 
 /// A peer with its allocations.
@@ -109,8 +109,6 @@ fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Ph
                     }
                 }
             }
-            // The slots are stale now. The next frame overwrites them, or they are forgotten at the end.
-            Phase::Reset => refused += u64::from(!peer.reset()),
         }
     }
     refused
@@ -130,15 +128,7 @@ impl<P: Peer> PeerWithAllocations<P> {
                         .for_each(|(slot, request)| self.note(*slot, request.size));
                 }
                 Phase::Free(list) => list.iter().for_each(|slot| self.note(*slot, 0)),
-                Phase::Reset => (0..self.sizes.len()).for_each(|slot| self.note(slot as u32, 0)),
             }
-        }
-    }
-
-    /// Clears stale slots after a reset, so that they are not freed.
-    fn forget_stale(&mut self, phases: &[Phase]) {
-        if let Some(Phase::Reset) = phases.last() {
-            self.slots.iter_mut().for_each(|slot| std::mem::forget(slot.take()));
         }
     }
 
@@ -147,20 +137,12 @@ impl<P: Peer> PeerWithAllocations<P> {
         self.live = self.live + size - before;
         self.live_peak = self.live_peak.max(self.live);
     }
-
-    fn reserved(&self) -> (u64, u64) {
-        match self.peer.capacity() {
-            Some(capacity) => (capacity, capacity),
-            None => (self.gpu.counters().reserved(), self.gpu.counters().peak()),
-        }
-    }
 }
 
 impl<P: Peer> Case for PeerWithAllocations<P> {
     fn prepare(&mut self, phases: &[Phase], share: usize) {
         self.refused += prepared(&mut self.peer, &mut self.slots, phases, share);
         self.account(phases, share);
-        self.forget_stale(phases);
     }
 
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64) {
@@ -169,15 +151,11 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
         let time = stopwatch.stop(self.gpu.is_real());
         self.refused += refused;
         self.account(phases, share);
-        self.forget_stale(phases);
         let halves = |phase: &Phase| match phase {
             Phase::Replace(list) => list.len() / share * 2,
             other => other.halves(),
         };
-        // A reset frees allocations, so an allocation and its share of a reset count as a pair.
-        let resets = phases.iter().any(|phase| matches!(phase, Phase::Reset));
-        let halves = phases.iter().map(halves).sum::<usize>() * if resets { 2 } else { 1 };
-        (time, halves as f64 / 2.0)
+        (time, phases.iter().map(halves).sum::<usize>() as f64 / 2.0)
     }
 
     #[cfg(test)]
@@ -186,13 +164,12 @@ impl<P: Peer> Case for PeerWithAllocations<P> {
     }
 
     fn figures(&self) -> CaseFigures {
-        let (end, peak) = self.reserved();
+        let (end, peak) = (self.gpu.counters().reserved(), self.gpu.counters().peak());
         let per = |reserved: u64, live: u64| (live > 0).then(|| reserved as f64 / live as f64);
         CaseFigures {
             reserved_peak: per(peak, self.live_peak),
             reserved_end: per(end, self.live),
             calls: self.gpu.counters().calls(),
-            blocks: self.gpu.counters().blocks(),
             ..CaseFigures::default()
         }
     }
@@ -249,8 +226,7 @@ pub(crate) struct CaseSetup<'a> {
 /// Creates a peer with this many slots. `None` if it does not support the shape.
 pub(crate) fn case(place: CaseSetup<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
     let gpu = TestGpu::new(place.driver, Some(place.granularity))?;
-    let setup = PeerSetup { gpu: &gpu, shape: place.shape, count_heap: false };
-    let hold = peers::make(place.kind, setup, Hold { slots })?;
+    let hold = peers::make(place.kind, &gpu, place.shape, Hold { slots })?;
     Ok(hold.map(|hold| hold(gpu)))
 }
 
@@ -289,13 +265,6 @@ pub(crate) struct Workload {
     pub(crate) reserves: bool,
 }
 
-/// The number of timed rounds, and of rounds that sample single calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CaseEffort {
-    pub(crate) rounds: u64,
-    pub(crate) sample_rounds: u64,
-}
-
 impl Workload {
     fn warm_up(&self, round: u64) -> Vec<Phase> {
         // Different operations than the timed ones.
@@ -318,7 +287,6 @@ impl Workload {
                     list.iter().for_each(|(slot, request)| set(*slot, request.size));
                 }
                 Phase::Free(list) => list.iter().for_each(|slot| set(*slot, 0)),
-                Phase::Reset => (0..self.slots).for_each(|slot| set(slot as u32, 0)),
             }
         }
         most
@@ -337,7 +305,7 @@ pub(crate) fn measure(
     driver: &Driver,
     rounds: u64,
     mut tick: impl FnMut(&str),
-) -> Result<Vec<(PeerKind, CaseFigures)>, String> {
+) -> Result<BTreeMap<PeerKind, CaseFigures>, String> {
     let said = |kind: PeerKind, error: String| format!("{}, {}: {error}", workload.id, kind.title());
     let place = |entry: Participant| CaseSetup {
         driver,
@@ -362,7 +330,7 @@ pub(crate) fn measure(
             one.pairs.push(time / pairs);
         }
     }
-    let mut all = Vec::new();
+    let mut all = BTreeMap::new();
     for Running { entry, case, pairs } in running {
         let mut figures = case.figures();
         if !workload.reserves {
@@ -374,7 +342,7 @@ pub(crate) fn measure(
             let heap = own_heap(workload, place(entry), entry.share);
             figures.own_heap = heap.map_err(|error| said(entry.kind, error))?;
         }
-        all.push((entry.kind, figures));
+        all.insert(entry.kind, figures);
     }
     Ok(all)
 }
@@ -382,19 +350,16 @@ pub(crate) fn measure(
 /// Returns host bytes per live allocation after the preparation, including those of the empty peer.
 fn own_heap(workload: &Workload, place: CaseSetup<'_>, share: usize) -> Result<Option<f64>, String> {
     let gpu = TestGpu::new(place.driver, Some(place.granularity))?;
-    let setup = PeerSetup { gpu: &gpu, shape: place.shape, count_heap: true };
-    let counter = heap::counting();
-    let hold = peers::make(place.kind, setup, Hold { slots: workload.slots })?;
-    let empty = counter.bytes();
-    drop(counter);
+    let start = heap::bytes();
+    let hold = peers::make(place.kind, &gpu, place.shape, Hold { slots: workload.slots })?;
+    let empty = heap::bytes();
     let Some(mut case) = hold.map(|hold| hold(gpu)) else {
         return Ok(None);
     };
-    let counter = heap::counting();
+    let vacant = heap::bytes();
     case.prepare(&workload.before, share);
-    let bytes = empty + counter.bytes();
-    drop(counter);
-    let live = case.live();
+    let bytes = || Some(heap::bytes()? - vacant? + empty? - start?);
+    let (bytes, live) = (bytes(), case.live().max(1));
     case.finish()?;
-    Ok((live > 0).then(|| bytes as f64 / live as f64))
+    Ok(bytes.map(|bytes| bytes as f64 / live as f64))
 }

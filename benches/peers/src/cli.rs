@@ -6,7 +6,6 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::gpu::Driver;
 use crate::peers::PeerKind;
-use crate::peers::replay::WgpuHint;
 
 /// Measures Sublet and other Vulkan memory allocators.
 ///
@@ -31,9 +30,9 @@ Examples:
   sublet-peers create --driver vulkan --device 0       on the system's driver
   sublet-peers churn --driver sim:nvidia-h200 --quick  on a simulated driver that checks every call
   sublet-peers frames --driver vulkan                  the worst frame of a program that grows and shrinks
+  sublet-peers driver --driver vulkan                  the driver's own times for memory
   sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
-  sublet-peers replay tests/traces/vello.trace         what a program asked for, asked of every peer
-  sublet-peers replay tests/traces/vello.trace --wgpu-hint performance  under the sizes that wgpu gives gpu-allocator
+  sublet-peers replay tests/traces/vello.trace         the requests of a program, on every peer
   sublet-peers instructions                            counted by valgrind, the same on every run";
 
 /// The driver that does nothing.
@@ -58,29 +57,16 @@ pub(crate) enum PeersCommand {
     Blocks,
     /// A buffer with its memory, created and destroyed
     Create,
-    /// Engines without memory, lock or driver
-    Engines,
-    /// Descriptor sets: persistent ones, and those of frames
+    /// Persistent descriptor sets, of which random ones are replaced
     Descriptors,
     /// Several threads, which free their own or others' allocations
     Threads,
     /// Latency of one thread's calls while vkAllocateMemory blocks another
     Growth,
     /// The slowest frame and calls of a program that grows and shrinks; most useful with `--driver vulkan`
-    Frames {
-        /// MiB of device-local buffers at the peak; by default 6144, at most a quarter of the largest heap
-        #[arg(long)]
-        device_mib: Option<u64>,
-        /// MiB of host-visible buffers at the peak; by default a sixth of the device-local ones
-        #[arg(long)]
-        host_mib: Option<u64>,
-        /// Frames in which the program grows; it shrinks in as many
-        #[arg(long, default_value_t = 600)]
-        frames: u64,
-        /// Milliseconds of GPU work in each frame of a real driver
-        #[arg(long, default_value_t = 4)]
-        work_ms: u64,
-    },
+    Frames,
+    /// The time of the driver's calls of memory, and of submissions beside them; most useful with `--driver vulkan`
+    Driver,
     /// Instructions per pair, with valgrind
     Instructions,
     /// Runs the same random programs on VMA and on Sublet, and compares the two after each step
@@ -97,12 +83,7 @@ pub(crate) enum PeersCommand {
         /// Recordings by Sublet
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Uses wgpu's block sizes for this hint in gpu-allocator, and in its stand-in, which then takes part
-        #[arg(long)]
-        wgpu_hint: Option<WgpuHint>,
     },
-    /// The names of the workloads, peers and simulated devices
-    List,
     #[command(hide = true)]
     Counted { workload: String },
 }
@@ -197,7 +178,7 @@ mod tests {
     fn filters_filter() {
         let options = |text: &str| PeersArguments::try_parse_from(text.split_whitespace()).unwrap().options;
         let all = options("p all");
-        assert!(all.wants("churn-1k-usual") && all.wants_peer(PeerKind::OffsetAllocator));
+        assert!(all.wants("churn-1k-usual") && all.wants_peer(PeerKind::GpuAlloc));
         let some = options("p all --only 10k --peer vma --threads 3,5");
         assert!(some.wants("churn-10k-usual") && !some.wants("churn-1k-usual"));
         assert!(some.wants_peer(PeerKind::Vma) && !some.wants_peer(PeerKind::Sublet));

@@ -1,8 +1,8 @@
 //! The drivers: one that does nothing, simulated ones, and the system's own, each below a thin layer that counts.
 //!
-//! The layer is between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`. No other
-//! function of the device passes through it. It counts, delays and limits all peers equally on any driver. These four
-//! calls are rare, and cost about fifty nanoseconds more than without the layer.
+//! The layer is between every peer and `vkAllocateMemory`, `vkFreeMemory` and `vkMapMemory`. No other function of the
+//! device passes through it. It counts, delays and limits all peers equally on any driver. These three calls are rare,
+//! and cost about fifty nanoseconds more than without the layer.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::collections::HashMap;
@@ -15,20 +15,18 @@ use std::time::Duration;
 
 use ash::vk;
 use parking_lot::{Mutex, RwLock};
-use sublet::sim;
-
-use crate::heap;
+use sublet::sim::{self, Profile};
 
 /// The profile of the null driver, if the command line names none.
 const NULL_PROFILE: &str = "nvidia-h200";
 
 /// The choice of a driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Driver {
     /// Calls do nothing. Heaps and memory types are the profile's.
-    Null(&'static str),
+    Null(&'static Profile),
     /// A simulated GPU, which checks every call.
-    Simulated(&'static str),
+    Simulated(&'static Profile),
     /// The system's driver, with the index of a device.
     Vulkan(usize),
 }
@@ -37,12 +35,12 @@ impl Driver {
     /// Parses `null`, `null:PROFILE`, `sim:PROFILE` or `vulkan`.
     pub(crate) fn parse(text: &str, device: usize) -> Result<Self, String> {
         let profile = |name: &str| {
-            let names: Vec<_> = sim::Profile::names().collect();
-            let known = sim::Profile::by_name(name).map(|profile| profile.name);
-            known.ok_or_else(|| format!("no profile is called {name}; there are {}", names.join(", ")))
+            let names: Vec<_> = Profile::names().collect();
+            Profile::by_name(name)
+                .ok_or_else(|| format!("no profile is called {name}; there are {}", names.join(", ")))
         };
         match text.split_once(':') {
-            None if text == "null" => Ok(Self::Null(NULL_PROFILE)),
+            None if text == "null" => Ok(Self::Null(profile(NULL_PROFILE)?)),
             None if text == "vulkan" => Ok(Self::Vulkan(device)),
             Some(("null", name)) => Ok(Self::Null(profile(name)?)),
             Some(("sim", name)) => Ok(Self::Simulated(profile(name)?)),
@@ -54,8 +52,8 @@ impl Driver {
 impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Null(profile) => write!(f, "null (heaps of {profile})"),
-            Self::Simulated(profile) => write!(f, "sim:{profile}"),
+            Self::Null(profile) => write!(f, "null (heaps of {})", profile.name),
+            Self::Simulated(profile) => write!(f, "sim:{}", profile.name),
             Self::Vulkan(device) => write!(f, "vulkan, device {device}"),
         }
     }
@@ -73,14 +71,13 @@ pub(crate) struct Counters {
     limit: AtomicU64,
     delay: AtomicU64,
     objects: Mutex<HashMap<vk::DeviceMemory, GpuMemoryObject>>,
-    /// The objects created since the last [`Counters::take_created`]; `None` unless they are listed.
-    created: Mutex<Option<Vec<GpuMemoryObject>>>,
+    /// The objects since the last [`Counters::take_objects`]; `None` unless they are listed.
+    listed: Mutex<Option<Vec<GpuMemoryObject>>>,
 }
 
 /// A memory object from `vkAllocateMemory`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct GpuMemoryObject {
-    pub(crate) memory: vk::DeviceMemory,
     pub(crate) size: u64,
     pub(crate) memory_type: u32,
 }
@@ -104,8 +101,9 @@ impl Default for Counters {
             peak: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
             delay: AtomicU64::new(0),
-            objects: Mutex::default(),
-            created: Mutex::default(),
+            // Large enough to be no part of a peer's growing host memory.
+            objects: Mutex::new(HashMap::with_capacity(8 * 1024)),
+            listed: Mutex::default(),
         }
     }
 }
@@ -144,14 +142,10 @@ impl Counters {
         self.objects.lock().len() as u64
     }
 
-    /// Returns the live memory objects, unordered.
-    pub(crate) fn objects(&self) -> Vec<GpuMemoryObject> {
-        self.objects.lock().values().copied().collect()
-    }
-
-    /// Returns the memory objects created since the last call, which is the first one from which they are listed.
-    pub(crate) fn take_created(&self) -> Vec<GpuMemoryObject> {
-        self.created.lock().replace(Vec::new()).unwrap_or_default()
+    /// Returns the memory objects that were allocated since the last call, except for the first call, which starts the
+    /// list.
+    pub(crate) fn take_objects(&self) -> Vec<GpuMemoryObject> {
+        self.listed.lock().replace(Vec::new()).unwrap_or_default()
     }
 
     /// Makes `vkAllocateMemory` fail if the sum of all memory would exceed this.
@@ -184,7 +178,6 @@ struct Layer {
     allocate: vk::PFN_vkAllocateMemory,
     free: vk::PFN_vkFreeMemory,
     map: vk::PFN_vkMapMemory,
-    unmap: vk::PFN_vkUnmapMemory,
     properties: vk::PFN_vkGetPhysicalDeviceProperties,
     granularity: Option<u64>,
     counters: Arc<Counters>,
@@ -219,16 +212,14 @@ unsafe extern "system" fn allocate_memory(
     if !counters.take(size) {
         return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
     }
-    // SAFETY: the caller's arguments, except its callbacks: the driver's own host memory is not measured.
+    // SAFETY: the caller's arguments, except its callbacks.
     let result = unsafe { (layer.allocate)(device, info, std::ptr::null(), memory) };
     if result == vk::Result::SUCCESS {
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
         let handle = unsafe { *memory };
-        let object = GpuMemoryObject { memory: handle, size, memory_type };
-        heap::uncounted(|| {
-            counters.objects.lock().insert(handle, object);
-            counters.created.lock().iter_mut().for_each(|created| created.push(object));
-        });
+        let object = GpuMemoryObject { size, memory_type };
+        counters.objects.lock().insert(handle, object);
+        counters.listed.lock().iter_mut().for_each(|listed| listed.push(object));
     } else {
         counters.reserved.fetch_sub(size, Ordering::Relaxed);
     }
@@ -241,12 +232,13 @@ unsafe extern "system" fn free_memory(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     let layer = layer(device);
-    if let Some(object) = layer.counters.objects.lock().remove(&memory) {
+    let object = layer.counters.objects.lock().remove(&memory);
+    // SAFETY: the caller's arguments; it was allocated without callbacks.
+    unsafe { (layer.free)(device, memory, std::ptr::null()) };
+    if let Some(object) = object {
         layer.counters.reserved.fetch_sub(object.size, Ordering::Relaxed);
         layer.counters.frees.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: the caller's arguments; it was allocated without callbacks.
-    unsafe { (layer.free)(device, memory, std::ptr::null()) };
 }
 
 unsafe extern "system" fn map_memory(
@@ -261,12 +253,6 @@ unsafe extern "system" fn map_memory(
     layer.counters.maps.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the caller's arguments.
     unsafe { (layer.map)(device, memory, offset, size, flags, data) }
-}
-
-unsafe extern "system" fn unmap_memory(device: vk::Device, memory: vk::DeviceMemory) {
-    let layer = layer(device);
-    // SAFETY: the caller's arguments.
-    unsafe { (layer.unmap)(device, memory) };
 }
 
 unsafe extern "system" fn physical_device_properties(
@@ -291,12 +277,10 @@ fn own(name: &CStr) -> Option<*const c_void> {
     let allocate: vk::PFN_vkAllocateMemory = allocate_memory;
     let free: vk::PFN_vkFreeMemory = free_memory;
     let map: vk::PFN_vkMapMemory = map_memory;
-    let unmap: vk::PFN_vkUnmapMemory = unmap_memory;
     match name.to_bytes() {
         b"vkAllocateMemory" => Some(allocate as *const c_void),
         b"vkFreeMemory" => Some(free as *const c_void),
         b"vkMapMemory" => Some(map as *const c_void),
-        b"vkUnmapMemory" => Some(unmap as *const c_void),
         _ => None,
     }
 }
@@ -349,21 +333,11 @@ pub(crate) struct TestGpu {
 impl TestGpu {
     /// Creates a device of a driver. `granularity` replaces `bufferImageGranularity` on simulated ones.
     pub(crate) fn new(driver: &Driver, granularity: Option<u64>) -> Result<Self, String> {
-        let profile = |name: &str| sim::Profile::by_name(name).ok_or_else(|| format!("no profile {name}"));
-        match driver {
-            Driver::Null(name) => {
-                Ok(Self::layered(GpuOwner::Null(sim::NullGpu::new(profile(name)?)), granularity))
-            }
-            Driver::Simulated(name) => {
-                Ok(Self::layered(GpuOwner::Simulated(sim::Gpu::new(profile(name)?)), None))
-            }
-            Driver::Vulkan(index) => Ok(Self::layered(GpuOwner::Vulkan(system(*index)?), None)),
-        }
-    }
-
-    /// Creates a device whose calls do nothing, with the heaps and memory types of this profile.
-    pub(crate) fn posing(profile: &'static sim::Profile) -> Self {
-        Self::layered(GpuOwner::Null(sim::NullGpu::new(profile)), None)
+        Ok(match driver {
+            Driver::Null(profile) => Self::layered(GpuOwner::Null(sim::NullGpu::new(profile)), granularity),
+            Driver::Simulated(profile) => Self::layered(GpuOwner::Simulated(sim::Gpu::new(profile)), None),
+            Driver::Vulkan(index) => Self::layered(GpuOwner::Vulkan(system(*index)?), None),
+        })
     }
 
     fn layered(owner: GpuOwner, granularity: Option<u64>) -> Self {
@@ -387,7 +361,6 @@ impl TestGpu {
             allocate: real.allocate_memory,
             free: real.free_memory,
             map: real.map_memory,
-            unmap: real.unmap_memory,
             properties: real_instance.fp_v1_0().get_physical_device_properties,
             granularity,
             counters: Arc::clone(&counters),

@@ -10,11 +10,11 @@ use crate::peers::PeerKind;
 use crate::workloads::{self, Scale};
 
 /// The workloads that are counted with `--quick`.
-pub(crate) const QUICK: [&str; 3] = ["churn-10k-usual", "frame-linear", "engine-10k-usual"];
+pub(crate) const QUICK: [&str; 2] = ["churn-10k-usual", "frame-linear"];
 
 /// Returns the workloads that are counted. The others take too long under valgrind.
 pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
-    const COUNTED: [&str; 12] = [
+    const COUNTED: [&str; 8] = [
         "churn-1k-usual",
         "churn-10k-usual",
         "churn-10k-mixed",
@@ -23,13 +23,8 @@ pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
         "frame-linear",
         "create",
         "create-alone",
-        "engine-10k-usual",
-        "engine-10k-mixed",
-        "engine-frame",
-        "engine-linear",
     ];
-    let makers =
-        [workloads::churn, workloads::order, workloads::frame, workloads::create, workloads::engines];
+    let makers = [workloads::churn, workloads::order, workloads::frame, workloads::create];
     let all = makers.iter().flat_map(|maker| maker(scale));
     all.filter(|workload| COUNTED.contains(&workload.id.as_str())).collect()
 }
@@ -95,7 +90,7 @@ mod tests {
     fn all_that_are_counted_exist() {
         let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
         let found = workloads(&scale);
-        assert_eq!(found.len(), 12);
+        assert_eq!(found.len(), 8);
         assert!(QUICK.iter().all(|quick| found.iter().any(|workload| workload.id == *quick)));
     }
 }

@@ -1,6 +1,6 @@
 //! Measures Sublet against other allocators for Vulkan memory.
 //!
-//! `cargo run --release -p sublet-peers -- all` prints tables in Markdown; `--help` describes the rest. Only this
+//! `cargo run --profile bench -p sublet-peers -- all` prints tables in Markdown; `--help` describes the rest. Only this
 //! package needs a C++ compiler, for VMA.
 //!
 //! `workloads` has the operations, `peers` the allocators, and `gpu` the layer between them and the driver. The
@@ -23,11 +23,8 @@ mod instructions;
 mod output;
 mod peers;
 mod replay;
-mod results;
-mod ring;
 mod script;
 mod session;
-mod set_tables;
 mod statistics;
 mod table;
 #[cfg(test)]
@@ -40,15 +37,12 @@ use clap::Parser as _;
 
 use crate::session::Session;
 
-#[global_allocator]
-static HEAP: heap::Counting = heap::Counting;
-
 /// The versions of all peers, which `build.rs` read from Cargo.lock.
 const VERSIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/versions.rs"));
 
 fn main() -> ExitCode {
     let arguments = cli::PeersArguments::parse();
-    let ran = Session::new(&arguments.options).and_then(|mut session| session.run(&arguments.command));
+    let ran = Session::new(&arguments.options).and_then(|session| session.run(&arguments.command));
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

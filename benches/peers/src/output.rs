@@ -1,37 +1,6 @@
-//! Standard output besides tables: texts, and figures as tables show them.
+//! Standard output, and the description of the machine.
 
 use std::io::Write as _;
-
-use crate::peers::PeerKind;
-use crate::statistics::{Percentiles, number};
-use crate::workloads::descriptors::ROWS;
-use crate::workloads::{self, Scale};
-
-/// Formats p50 / p99 / p99.9 / max, in whole nanoseconds.
-pub(crate) fn percentiles(found: Percentiles) -> String {
-    let Percentiles { p50, p99, p999, max } = found;
-    [p50, p99, p999, max].map(|value| number(value.round())).map(|text| trimmed(&text)).join(" / ")
-}
-
-/// Removes decimals, because these are whole nanoseconds.
-fn trimmed(text: &str) -> String {
-    text.trim_end_matches(".00").trim_end_matches(".0").to_owned()
-}
-
-/// Prints all names.
-pub(crate) fn list(scale: &Scale) -> Result<(), String> {
-    let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
-    let mut text = "Workloads:\n".to_owned();
-    for workload in workloads::all().flat_map(|maker| maker(scale)) {
-        text.push_str(&row(&workload.id, &workload.title));
-    }
-    ROWS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
-    text.push_str("  threads-local, threads-remote, threads-exchange, growth\nPeers:\n");
-    PeerKind::ALL.iter().for_each(|kind| text.push_str(&row(kind.id(), kind.title())));
-    text.push_str("Profiles of simulated devices:\n");
-    sublet::sim::Profile::names().for_each(|name| text.push_str(&row(name, "")));
-    say(&text)
-}
 
 /// Prints to standard output. It may be closed, or its disk full.
 pub(crate) fn say(text: &str) -> Result<(), String> {

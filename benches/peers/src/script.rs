@@ -101,8 +101,6 @@ pub(crate) enum Phase {
     /// Frees the allocation in a slot and makes another.
     Replace(Vec<(u32, PeerRequest)>),
     Free(Vec<u32>),
-    /// Frees everything at once, if the peer can.
-    Reset,
 }
 
 impl Phase {
@@ -112,7 +110,6 @@ impl Phase {
             Self::Allocate(list) => list.len(),
             Self::Replace(list) => 2 * list.len(),
             Self::Free(list) => list.len(),
-            Self::Reset => 0,
         }
     }
 }

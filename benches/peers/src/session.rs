@@ -1,76 +1,69 @@
 //! A run of the program: the workloads, their order, and the resulting tables.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::case::{self, CaseEffort, CaseFigures, Workload};
+use crate::case::{self, CaseFigures, Workload};
 use crate::cli::{Options, PeersCommand};
-use crate::clock::TickClock;
+use crate::clock;
 use crate::differential;
 use crate::gpu::{Driver, TestGpu};
 use crate::instructions;
-use crate::output::{is_busy, list, processor, say};
+use crate::output::{is_busy, processor, say};
 use crate::peers::PeerKind;
-use crate::peers::replay::WgpuHint;
 use crate::replay;
-use crate::results::{Results, ThreadFigures};
-use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::AlignedTable;
-use crate::workloads::frames::{self, FramesScale};
 use crate::workloads::growth::{self, growth};
-use crate::workloads::threads::{FreedBy, ThreadsPlan, threads};
-use crate::workloads::{self, MakeWorkloads, Scale};
+use crate::workloads::threads::{FreedBy, ThreadFigures, ThreadsPlan, threads};
+use crate::workloads::{self, MakeWorkloads, Scale, descriptors, driver, frames};
 
 /// Columns of the tables of allocators.
-const WHOLE: [PeerKind; 6] = [
-    PeerKind::Sublet,
-    PeerKind::Vma,
-    PeerKind::GpuAllocator,
-    PeerKind::GpuAlloc,
-    PeerKind::Driver,
-    PeerKind::Nothing,
-];
-/// Columns of the table of engines.
-const ENGINES: [PeerKind; 5] = [
-    PeerKind::SubletEngine,
-    PeerKind::SubletVirtual,
-    PeerKind::VmaVirtual,
-    PeerKind::OffsetAllocator,
-    PeerKind::Nothing,
-];
-/// Columns of the tables of threads.
-const SHARED: [PeerKind; 5] =
-    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
-/// Tables of instructions, and their columns.
-const COUNTED: [(&str, &[PeerKind]); 2] =
-    [("Instructions for each pair", &WHOLE), ("Instructions for each pair, engines", &ENGINES)];
+const WHOLE: [PeerKind; 5] =
+    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Driver];
 /// Divisor of a real heap: no workload may use more than this part.
 const HEAP_PART: u64 = 3;
 /// Interval between updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
 
+/// The figures of one workload.
+pub(crate) struct MeasuredRow {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) figures: BTreeMap<PeerKind, CaseFigures>,
+}
+
+impl MeasuredRow {
+    /// Returns the nanoseconds for each pair.
+    fn pair(&self, kind: PeerKind) -> Option<f64> {
+        self.figures.get(&kind)?.pair
+    }
+
+    /// Returns an error if Sublet reserved more than VMA at the peak.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let peak = |kind| self.figures.get(&kind)?.reserved_peak;
+        match (peak(PeerKind::Sublet), peak(PeerKind::Vma)) {
+            (Some(own), Some(vma)) if own > vma => {
+                Err(format!("{}: {own:.2} bytes are reserved for each live one, VMA: {vma:.2}", self.id))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 pub(crate) struct Session {
     options: Options,
     driver: Driver,
     scale: Scale,
-    effort: CaseEffort,
-    results: Results,
+    rounds: u64,
     progress: ProgressBar,
 }
 
 impl Session {
     pub(crate) fn new(options: &Options) -> Result<Self, String> {
         let quick = options.quick;
-        let rounds = options.rounds.unwrap_or(if quick { 3 } else { 15 }).max(1);
-        let sample_rounds = if quick { 1 } else { 5 };
-        let scale = Scale {
-            seed: options.seed,
-            pairs: if quick { 2_000 } else { 20_000 },
-            smaller: if quick { 10 } else { 1 },
-        };
         let progress = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed}] {wide_msg}") {
             progress.set_style(style);
@@ -79,9 +72,12 @@ impl Session {
         Ok(Self {
             driver: options.driver()?,
             options: options.clone(),
-            scale,
-            effort: CaseEffort { rounds, sample_rounds },
-            results: Results::default(),
+            scale: Scale {
+                seed: options.seed,
+                pairs: if quick { 2_000 } else { 20_000 },
+                smaller: if quick { 10 } else { 1 },
+            },
+            rounds: options.rounds.unwrap_or(if quick { 3 } else { 15 }).max(1),
             progress,
         })
     }
@@ -91,23 +87,14 @@ impl Session {
     pub(crate) fn tiny(options: &Options) -> Result<Self, String> {
         let mut session = Self::new(options)?;
         session.scale = Scale { pairs: 60, smaller: 100, ..session.scale };
-        session.effort = CaseEffort { rounds: 2, sample_rounds: 1 };
+        session.rounds = 2;
         session.progress = ProgressBar::hidden();
         Ok(session)
     }
 
-    #[cfg(test)]
-    pub(crate) fn results(&self) -> &Results {
-        &self.results
-    }
-
     /// Runs a command, and prints its tables.
-    pub(crate) fn run(&mut self, command: &PeersCommand) -> Result<(), String> {
+    pub(crate) fn run(&self, command: &PeersCommand) -> Result<(), String> {
         match command {
-            PeersCommand::List => {
-                self.progress.finish_and_clear();
-                return list(&self.scale);
-            }
             PeersCommand::Counted { workload } => return self.counted(workload),
             PeersCommand::Differential { programs, profile } => {
                 let (programs, profile) = (*programs, profile.clone());
@@ -123,40 +110,43 @@ impl Session {
             PeersCommand::Granularity => self.single(&[workloads::granularity])?,
             PeersCommand::Blocks => self.single(&[workloads::blocks])?,
             PeersCommand::Create => self.single(&[workloads::create])?,
-            PeersCommand::Engines => self.engines()?,
             PeersCommand::Descriptors => self.descriptors()?,
             PeersCommand::Threads => self.threads()?,
             PeersCommand::Growth => self.growth()?,
             PeersCommand::Instructions => self.instructions()?,
             PeersCommand::All => {
-                self.single(&workloads::WHOLES)?;
-                self.engines()?;
+                self.single(&workloads::ALL)?;
                 self.descriptors()?;
                 self.threads()?;
                 self.growth()?;
                 self.instructions()?;
             }
-            PeersCommand::Frames { device_mib, host_mib, frames, work_ms } => {
-                self.frames(*device_mib, *host_mib, *frames, *work_ms)?;
+            PeersCommand::Frames => {
+                self.print(frames::table(&self.driver, &self.options, &self.scale, self.tell())?)?;
             }
-            PeersCommand::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
-            PeersCommand::List | PeersCommand::Counted { .. } | PeersCommand::Differential { .. } => {}
+            PeersCommand::Driver => {
+                let tables = driver::tables(&self.driver, self.options.quick, self.tell())?;
+                tables.into_iter().try_for_each(|table| self.print(table))?;
+            }
+            PeersCommand::Replay { files } => {
+                let tables = replay::tables(files, &self.driver, &self.options, self.rounds, self.tell())?;
+                tables.into_iter().try_for_each(|table| self.print(table))?;
+            }
+            PeersCommand::Counted { .. } | PeersCommand::Differential { .. } => {}
         }
         self.progress.finish_and_clear();
         Ok(())
     }
 
-    fn print(&self, title: &str, notes: &[&str], table: AlignedTable) -> Result<(), String> {
+    /// Returns a function that shows the current step.
+    fn tell(&self) -> impl Fn(&str) + use<> {
+        let progress = self.progress.clone();
+        move |what: &str| progress.set_message(what.to_owned())
+    }
+
+    fn print(&self, table: AlignedTable) -> Result<(), String> {
         let table = table.without_empty_columns();
-        if table.is_empty() {
-            return Ok(());
-        }
-        let mut text = format!("## {title}\n\n{table}\n");
-        for note in notes {
-            text.push_str(note);
-            text.push_str("\n\n");
-        }
-        self.progress.suspend(|| say(&text))
+        if table.is_empty() { Ok(()) } else { self.progress.suspend(|| say(&format!("{table}\n"))) }
     }
 
     /// Returns the information that is needed to interpret the figures.
@@ -172,8 +162,8 @@ impl Session {
              - Driver: {}: {}\n\
              - Versions: {}\n\
              - Command: `sublet-peers {}`; seed {}, {} rounds of {} pairs\n\
-             - Clock: a look at it takes {} ns, which is subtracted from single calls; whole rounds on drivers that \
-             are not real are in the thread's own time, so that what else runs on the machine is not in them{}\n",
+             - Clock: reading it takes {} ns, which is subtracted from single calls; without a real driver, rounds \
+             are in the thread's own time, so that other processes do not count{}\n",
             processor(),
             std::env::consts::OS,
             std::env::consts::ARCH,
@@ -182,9 +172,9 @@ impl Session {
             versions.join(", "),
             command.join(" "),
             self.scale.seed,
-            self.effort.rounds,
+            self.rounds,
             self.scale.pairs,
-            number(TickClock::get().own),
+            number(clock::read_cost()),
             if cfg!(debug_assertions) {
                 "\n- **Built without --release: the figures mean nothing**"
             } else {
@@ -193,368 +183,191 @@ impl Session {
         ))
     }
 
-    /// Measures a workload with the selected peers.
-    fn measure(&mut self, mut workload: Workload, driver: &Driver) -> Result<bool, String> {
+    /// Measures a workload with the selected peers. `None` if it is not selected, or too large for the device.
+    fn measure(&self, mut workload: Workload) -> Result<Option<MeasuredRow>, String> {
         workload.peers.retain(|entry| self.options.wants_peer(entry.kind));
         if !self.options.wants(&workload.id) || workload.peers.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        if !matches!(driver, Driver::Null(_)) {
+        if !matches!(self.driver, Driver::Null(_)) {
             // A real driver uses real memory.
-            let heap = TestGpu::new(driver, None)?.largest_heap();
+            let heap = TestGpu::new(&self.driver, None)?.largest_heap();
             if workload.live_bytes() > heap / HEAP_PART {
                 let needs = bytes(workload.live_bytes() as f64);
-                self.progress.println(format!("{}: skipped, its {needs} are too much here", workload.id));
-                return Ok(false);
+                self.progress.println(format!("{}: skipped, the device has no {needs} for it", workload.id));
+                return Ok(None);
             }
         }
-        let progress = self.progress.clone();
-        let measured = case::measure(&workload, driver, self.effort.rounds, |peer| {
-            progress.set_message(format!("{}: {peer}", workload.id));
+        let tell = self.tell();
+        let figures = case::measure(&workload, &self.driver, self.rounds, |peer| {
+            tell(&format!("{}: {peer}", workload.id));
         })?;
-        for (kind, figures) in measured {
-            self.results.add(&workload.id, kind, figures);
-        }
-        Ok(true)
+        Ok(Some(MeasuredRow { id: workload.id, title: workload.title, figures }))
     }
 
-    /// Returns ids and titles of the measured workloads.
-    fn measure_all(&mut self, maker: MakeWorkloads) -> Result<Vec<(String, String)>, String> {
-        let mut measured = Vec::new();
-        for workload in maker(&self.scale) {
-            let named = (workload.id.clone(), workload.title.clone());
-            let driver = self.driver.clone();
-            if self.measure(workload, &driver)? {
-                measured.push(named);
-            }
-        }
-        Ok(measured)
+    /// Returns the measured workloads.
+    pub(crate) fn measure_all(&self, makers: &[MakeWorkloads]) -> Result<Vec<MeasuredRow>, String> {
+        let workloads = makers.iter().flat_map(|maker| maker(&self.scale));
+        workloads.filter_map(|workload| self.measure(workload).transpose()).collect()
     }
 
-    fn single(&mut self, makers: &[MakeWorkloads]) -> Result<(), String> {
-        let mut rows = Vec::new();
-        for maker in makers {
-            rows.extend(self.measure_all(*maker)?);
+    fn single(&self, makers: &[MakeWorkloads]) -> Result<(), String> {
+        let rows = self.measure_all(makers)?;
+        let mut table = AlignedTable::new(
+            "Nanoseconds for each pair of allocate and free",
+            "Medians of interleaved rounds. gpu-allocator and gpu-alloc are measured without the lock that their users \
+             put around them; in the linear rows gpu-alloc uses its allocator for transient memory.",
+            std::iter::once("").chain(WHOLE.map(PeerKind::title)).chain(["VMA/Sublet", "gpu-alloc/Sublet"]),
+        );
+        for row in &rows {
+            let pairs = WHOLE.map(|kind| row.pair(kind).map_or("-".to_owned(), number));
+            let versus = [PeerKind::Vma, PeerKind::GpuAlloc]
+                .map(|kind| ratio(row.pair(kind), row.pair(PeerKind::Sublet)));
+            table.row(std::iter::once(row.title.clone()).chain(pairs).chain(versus));
         }
-        self.times("Nanoseconds for each pair of allocate and free", &rows)?;
+        self.print(table)?;
         self.print_details(&rows)?;
         // With a hundredth of the allocations there are only two or three blocks, whose sizes follow other rules.
-        let above = if self.scale.smaller < 100 { self.results.above_vma(&rows) } else { Vec::new() };
-        if above.is_empty() { Ok(()) } else { Err(above.join("\n")) }
-    }
-
-    fn times(&self, title: &str, rows: &[(String, String)]) -> Result<(), String> {
-        let heads = WHOLE.iter().map(|kind| kind.title());
-        let mut table =
-            AlignedTable::new(std::iter::once("").chain(heads).chain(["VMA/Sublet", "gpu-alloc/Sublet"]));
-        for (id, title) in rows {
-            let pair = |kind| self.results.pair(id, kind);
-            let mut cells = vec![title.clone()];
-            cells.extend(WHOLE.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
-            cells.push(ratio(pair(PeerKind::Vma), pair(PeerKind::Sublet)));
-            cells.push(ratio(pair(PeerKind::GpuAlloc), pair(PeerKind::Sublet)));
-            table.row(cells);
-        }
-        self.print(
-            title,
-            &[
-                "Medians of interleaved rounds. `loop` is what the measuring itself costs; it is part of all figures. \
-                 gpu-allocator and gpu-alloc are measured without the lock that their users put around them; in the \
-                 linear rows gpu-alloc uses its allocator for transient memory.",
-            ],
-            table,
-        )
+        if self.scale.smaller < 100 { rows.iter().try_for_each(MeasuredRow::check) } else { Ok(()) }
     }
 
     /// Prints memory and driver calls.
-    fn print_details(&self, rows: &[(String, String)]) -> Result<(), String> {
-        let heads = || std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title()));
-        let table = |cell: &dyn Fn(&CaseFigures) -> Option<String>| {
-            let mut table = AlignedTable::new(heads());
-            for (id, title) in rows {
-                let figures = |kind: &PeerKind| self.results.get(id, *kind);
-                let cells: Vec<_> = WHOLE
-                    .iter()
-                    .map(|kind| if *kind == PeerKind::Nothing { None } else { figures(kind).and_then(cell) })
-                    .collect();
+    fn print_details(&self, rows: &[MeasuredRow]) -> Result<(), String> {
+        let print = |title: &str, note: &str, cell: &dyn Fn(&CaseFigures) -> Option<String>| {
+            let mut table =
+                AlignedTable::new(title, note, std::iter::once("").chain(WHOLE.map(PeerKind::title)));
+            for row in rows {
+                let cells = WHOLE.map(|kind| row.figures.get(&kind).and_then(cell));
                 if cells.iter().any(Option::is_some) {
-                    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-                    table.row(std::iter::once(title.clone()).chain(cells));
+                    let cells = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+                    table.row(std::iter::once(row.title.clone()).chain(cells));
                 }
             }
-            table
+            self.print(table)
         };
-        let reserved = |figures: &CaseFigures| {
-            let text = |share: Option<f64>| share.map_or("-".to_owned(), number);
-            figures.reserved_peak.map(|peak| format!("{} / {}", text(Some(peak)), text(figures.reserved_end)))
-        };
-        self.print(
+        print(
             "Bytes reserved for each live byte",
-            &["The most that was reserved over the most that was live / in the end. Rows are missing if the caller \
-               chooses the reserved bytes, or if almost nothing is live."],
-            table(&reserved),
+            "At the peak / at the end. Rows are missing if the caller chooses the reserved bytes, or if almost nothing \
+             is live.",
+            &|figures| {
+                let end = figures.reserved_end.map_or("-".to_owned(), number);
+                figures.reserved_peak.map(|peak| format!("{} / {end}", number(peak)))
+            },
         )?;
-        let calls = |figures: &CaseFigures| {
+        print("Calls of vkAllocateMemory / vkFreeMemory / vkMapMemory", "", &|figures| {
             let calls = figures.calls;
             Some(format!("{} / {} / {}", calls.allocations, calls.frees, calls.maps))
-        };
-        self.print("Calls of vkAllocateMemory / vkFreeMemory / vkMapMemory", &[], table(&calls))?;
-        let blocks = |figures: &CaseFigures| Some(figures.blocks.to_string());
-        if rows.iter().any(|(id, _)| id.starts_with("blocks")) {
-            self.print("Memory objects in the end", &[], table(&blocks))?;
-        }
-        let heap = |figures: &CaseFigures| figures.own_heap.map(number);
-        self.print(
-            "Own host memory, bytes for each live allocation",
-            &["What the empty allocator takes is in it."],
-            table(&heap),
-        )?;
-        let mut handles = AlignedTable::new(heads());
-        let size = |kind: &PeerKind| match kind.handle_bytes() {
-            0 => "-".to_owned(),
-            size => size.to_string(),
-        };
-        handles.row(std::iter::once("bytes".to_owned()).chain(WHOLE.iter().map(size)));
-        self.print("What the caller holds", &[], handles)
+        })?;
+        let handles = WHOLE.map(|kind| format!("{} with {}", kind.handle_bytes(), kind.title()));
+        print(
+            "Host memory, bytes for each live allocation",
+            &format!(
+                "From the C library, with the empty allocator. Bytes of a handle: {}.",
+                handles[..4].join(", ")
+            ),
+            &|figures| figures.own_heap.map(number),
+        )
     }
 
-    fn engines(&mut self) -> Result<(), String> {
-        let rows = self.measure_all(workloads::engines)?;
-        let heads = ENGINES.iter().map(|kind| kind.title());
-        let ratios = ["VMA/Sublet", "offset-allocator/Sublet"];
-        let mut table = AlignedTable::new(std::iter::once("").chain(heads).chain(ratios));
-        for (id, title) in &rows {
-            let pair = |kind| self.results.pair(id, kind);
-            let mut cells = vec![title.clone()];
-            cells.extend(ENGINES.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
-            cells.push(ratio(pair(PeerKind::VmaVirtual), pair(PeerKind::SubletEngine)));
-            cells.push(ratio(pair(PeerKind::OffsetAllocator), pair(PeerKind::SubletEngine)));
-            table.row(cells);
-        }
-        self.print(
-            "Engines alone, nanoseconds for each pair",
-            &[
-                "The ratios are to Sublet's engine. offset-allocator has no alignment, so its requests are larger by the alignment.",
-            ],
-            table,
-        )?;
-        Ok(())
-    }
-
-    fn threads(&mut self) -> Result<(), String> {
-        let rounds = if self.options.quick { 1 } else { self.effort.rounds.min(5) };
-        let milliseconds = if self.options.quick { 20 } else { 100 };
-        self.results.busy = is_busy();
-        for freed_by in FreedBy::ALL {
-            let name = freed_by.name();
-            if !self.options.wants(name) {
-                continue;
-            }
-            let heads = SHARED.iter().map(|kind| kind.title());
-            let mut table = AlignedTable::new(std::iter::once("threads").chain(heads).chain(["Sublet/VMA"]));
-            let mut memory =
-                AlignedTable::new(std::iter::once("threads").chain(SHARED.iter().map(|kind| kind.title())));
+    fn threads(&self) -> Result<(), String> {
+        let busy = "**Other processes used the machine: these figures say little of scaling.**";
+        let busy = if is_busy() { busy } else { "" };
+        for freed_by in FreedBy::ALL.into_iter().filter(|freed_by| self.options.wants(freed_by.name())) {
+            let place = freed_by.title();
+            let heads = || std::iter::once("threads").chain(workloads::WHOLE.map(PeerKind::title));
+            let mut table = AlignedTable::new(
+                &format!("Threads, million pairs a second in all, {place}"),
+                busy,
+                heads().chain(["Sublet/VMA"]),
+            );
+            let title = format!("Reserved at the peak / for each live byte, {place}");
+            let mut memory = AlignedTable::new(&title, "", heads());
             for count in self.options.thread_counts() {
-                let mut found: Vec<(PeerKind, Vec<ThreadFigures>)> = Vec::new();
-                for round in 0..rounds {
-                    let plan = ThreadsPlan {
-                        threads: count,
-                        freed_by,
-                        warm_up: Duration::from_millis(milliseconds / 2),
-                        duration: Duration::from_millis(milliseconds),
-                        scale: self.scale,
-                        round,
-                    };
-                    for kind in SHARED.into_iter().filter(|kind| self.options.wants_peer(*kind)) {
-                        self.progress.set_message(format!("{name}, {count}: {}", kind.title()));
-                        let Some(figures) = threads(plan, &self.driver, kind)? else { continue };
-                        match found.iter_mut().find(|(known, _)| *known == kind) {
-                            Some((_, all)) => all.push(figures),
-                            None => found.push((kind, vec![figures])),
-                        }
-                    }
-                }
-                for (kind, all) in found {
-                    let rates: Vec<f64> = all.iter().map(|figures| figures.throughput).collect();
-                    let reserved = all.iter().map(|figures| figures.reserved).max().unwrap_or(0);
-                    if let (Some(throughput), Some(one)) = (median(&rates), all.first()) {
-                        let figures = ThreadFigures { throughput, reserved, live: one.live };
-                        self.results.add_threads(kind, count, freed_by, figures);
-                    }
-                }
-                let of = |kind| self.results.threads(kind, count, freed_by);
-                let rate = |kind| of(kind).map(|figures| figures.throughput);
-                let rates = SHARED.iter().map(|kind| rate(*kind).map_or("-".to_owned(), number));
+                let found = self.threads_row(count, freed_by)?;
+                let rate = |kind| found.get(&kind).map(|figures: &ThreadFigures| figures.throughput);
+                let rates = workloads::WHOLE.map(|kind| rate(kind).map_or("-".to_owned(), number));
                 let versus = ratio(rate(PeerKind::Sublet), rate(PeerKind::Vma));
                 table.row(std::iter::once(count.to_string()).chain(rates).chain([versus]));
-                let reserved = SHARED.iter().map(|kind| match of(*kind) {
-                    Some(figures) if *kind != PeerKind::Nothing => {
+                let reserved = workloads::WHOLE.map(|kind| {
+                    found.get(&kind).map_or("-".to_owned(), |figures| {
                         let share = figures.reserved as f64 / figures.live.max(1) as f64;
                         format!("{} / {}", bytes(figures.reserved as f64), number(share))
-                    }
-                    _ => "-".to_owned(),
+                    })
                 });
                 memory.row(std::iter::once(count.to_string()).chain(reserved));
             }
-            let busy = "**Others were at work on the machine: these figures say little of scaling.**";
-            let (place, note) = match freed_by {
-                FreedBy::Itself => ("frees on the same thread", ""),
-                FreedBy::Neighbour => (
-                    "frees mostly on another thread",
-                    "15 of 16 allocations are handed to the next thread, which frees them. `loop` is the handing \
-                     over without any allocator.",
-                ),
-                FreedBy::Anyone => (
-                    "all allocations change their thread",
-                    "All threads pass all their allocations to the next thread every 1,024 pairs.",
-                ),
-            };
-            let notes: Vec<&str> = [note, if self.results.busy { busy } else { "" }]
-                .into_iter()
-                .filter(|note| !note.is_empty())
-                .collect();
-            self.print(&format!("Threads, million pairs a second in all, {place}"), &notes, table)?;
-            self.print("Reserved at the peak / for each live byte", &[], memory)?;
+            self.print(table)?;
+            self.print(memory)?;
         }
         Ok(())
     }
 
-    fn growth(&mut self) -> Result<(), String> {
+    /// Returns the figures with this many threads: medians, and the most reserved bytes.
+    fn threads_row(
+        &self,
+        count: usize,
+        freed_by: FreedBy,
+    ) -> Result<BTreeMap<PeerKind, ThreadFigures>, String> {
+        let (rounds, milliseconds) = if self.options.quick { (1, 20) } else { (self.rounds.min(5), 100) };
+        let mut found: BTreeMap<PeerKind, Vec<ThreadFigures>> = BTreeMap::new();
+        for round in 0..rounds {
+            let plan = ThreadsPlan {
+                threads: count,
+                freed_by,
+                warm_up: Duration::from_millis(milliseconds / 2),
+                duration: Duration::from_millis(milliseconds),
+                scale: self.scale,
+                round,
+            };
+            for kind in workloads::WHOLE.into_iter().filter(|kind| self.options.wants_peer(*kind)) {
+                self.tell()(&format!("{}, {count}: {}", freed_by.name(), kind.title()));
+                found.entry(kind).or_default().push(threads(plan, &self.driver, kind)?);
+            }
+        }
+        let all = found.into_iter().map(|(kind, all)| {
+            let rates: Vec<f64> = all.iter().map(|figures| figures.throughput).collect();
+            let reserved = all.iter().map(|figures| figures.reserved).max().unwrap_or(0);
+            (kind, ThreadFigures { throughput: median(&rates).unwrap_or(0.0), reserved, ..all[0] })
+        });
+        Ok(all.collect())
+    }
+
+    fn growth(&self) -> Result<(), String> {
         if !self.options.wants("growth") {
             return Ok(());
-        }
-        let times = if self.options.quick { 4 } else { 50 };
-        let mut table = AlignedTable::new(["", "p50", "p99", "p99.9", "max"]);
-        for kind in SHARED {
-            if kind == PeerKind::Nothing || !self.options.wants_peer(kind) {
-                continue;
-            }
-            self.progress.set_message(format!("growth: {}", kind.title()));
-            let Some(found) = growth(&self.driver, kind, &self.scale, times)? else { continue };
-            let cells = [found.p50, found.p99, found.p999, found.max].map(number);
-            table.row(std::iter::once(kind.title().to_owned()).chain(cells));
-            self.results.add_growth(kind, found);
         }
         let slow = match self.driver {
             Driver::Vulkan(_) => "as long as the driver takes".to_owned(),
             _ => format!("{} ms", growth::DELAY.as_millis()),
         };
-        let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
-                    time that the other thread has entered the driver. The system's own breaks are in them.";
-        self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
-        Ok(())
-    }
-
-    fn frames(
-        &mut self,
-        device_mib: Option<u64>,
-        host_mib: Option<u64>,
-        frames: u64,
-        work_ms: u64,
-    ) -> Result<(), String> {
-        let most = TestGpu::new(&self.driver, None)?.largest_heap() >> 22;
-        let device = device_mib.unwrap_or(if self.options.quick { 256 } else { 6144 }.min(most));
-        let host = host_mib.unwrap_or(device / 6);
-        let scale = FramesScale {
-            peak: [device << 20, host << 20],
-            frames: if self.options.quick { frames.min(100) } else { frames }.max(4),
-            work: Duration::from_millis(work_ms),
-            seed: self.options.seed,
-        };
-        let mut table = AlignedTable::new([
-            "",
-            "frame p50",
-            "p99.9",
-            "worst",
-            "create p99.9",
-            "worst",
-            "destroy p99.9",
-            "worst",
-            "submit worst",
-            "maintain p50",
-            "worst",
-            "vkAllocateMemory",
-            "vkFreeMemory",
-            "peak MiB",
-            "left MiB",
-        ]);
-        let columns = [
-            (PeerKind::Sublet, true),
-            (PeerKind::Sublet, false),
-            (PeerKind::Vma, false),
-            (PeerKind::GpuAllocator, false),
-        ];
-        for (kind, maintained) in columns {
-            if !self.options.wants_peer(kind) {
-                continue;
-            }
-            let title =
-                if maintained { format!("{}, maintained", kind.title()) } else { kind.title().to_owned() };
-            self.progress.set_message(format!("frames: {title}"));
-            let gpu = TestGpu::new(&self.driver, None)?;
-            let said = |error| format!("frames, {title}: {error}");
-            let Some(it) = frames::frames(&gpu, kind, maintained, scale).map_err(said)? else { continue };
-            gpu.finish().map_err(said)?;
-            let times = [
-                it.frame.p50,
-                it.frame.p999,
-                it.frame.max,
-                it.create.p999,
-                it.create.max,
-                it.destroy.p999,
-                it.destroy.max,
-                it.submit.max,
-                it.maintain.p50,
-                it.maintain.max,
-            ];
-            let cells = times.map(|nanoseconds| number(nanoseconds / 1000.0)).into_iter();
-            let counts = [it.allocations, it.frees, it.peak >> 20, it.left >> 20];
-            let cells = cells.chain(counts.map(|count| count.to_string()));
-            table.row(std::iter::once(title.clone()).chain(cells));
-        }
-        let title = format!(
-            "Frames of a program that grows to {device} MiB device-local and {host} MiB host-visible memory, and shrinks"
+        let mut table = AlignedTable::new(
+            &format!("While another thread is in vkAllocateMemory ({slow})"),
+            "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each time that the \
+             other thread has entered the driver. Interruptions by the system are included.",
+            ["", "p50", "p99", "p99.9", "max"],
         );
-        let note = format!(
-            "Microseconds. The program grows for {} frames, and shrinks for as many. On a real driver, each frame \
-             has {work_ms} ms of work for the GPU, and `maintain` follows its submission.",
-            scale.frames
-        );
-        self.print(&title, &[&note], table)?;
-        Ok(())
-    }
-
-    fn descriptors(&mut self) -> Result<(), String> {
-        for driver in set_tables::drivers(&self.driver) {
-            let progress = self.progress.clone();
-            let (title, note, table) = set_tables::table(
-                &driver,
-                &self.options,
-                &self.scale,
-                self.effort.rounds,
-                |row, giver, found| {
-                    progress.set_message(format!("{row}: {}", giver.title()));
-                    self.results.add_sets(row, giver, found);
-                },
-            )?;
-            self.print(&title, &[note], table)?;
+        for kind in workloads::WHOLE.into_iter().filter(|kind| self.options.wants_peer(*kind)) {
+            self.tell()(&format!("growth: {}", kind.title()));
+            let found = growth(&self.driver, kind, &self.scale, if self.options.quick { 4 } else { 50 })?;
+            let cells = [found.p50, found.p99, found.p999, found.max].map(number);
+            table.row(std::iter::once(kind.title().to_owned()).chain(cells));
         }
-        Ok(())
+        self.print(table)
     }
 
-    fn replay(&mut self, files: &[PathBuf], hint: Option<WgpuHint>) -> Result<(), String> {
-        let progress = self.progress.clone();
-        let tell = |what: &str| progress.set_message(what.to_owned());
-        for (title, note, table) in
-            replay::tables(files, hint, &self.driver, &self.options, self.effort, tell)?
-        {
-            self.print(&title, &[&note], table)?;
+    /// Measures descriptor sets. Adds the system's driver to the null driver if there is one, because the cost of
+    /// driver calls matters here.
+    fn descriptors(&self) -> Result<(), String> {
+        let real = Driver::Vulkan(0);
+        let has_real = matches!(self.driver, Driver::Null(_)) && TestGpu::new(&real, None).is_ok();
+        for driver in std::iter::once(&self.driver).chain(has_real.then_some(&real)) {
+            self.print(descriptors::table(driver, &self.options, &self.scale, self.rounds, self.tell())?)?;
         }
         Ok(())
     }
 
     /// Runs one workload and one peer under valgrind: see `instructions`.
-    fn counted(&mut self, id: &str) -> Result<(), String> {
+    fn counted(&self, id: &str) -> Result<(), String> {
         let kind = *self.options.peers.first().ok_or("one peer is counted at a time")?;
         let found = instructions::workloads(&self.scale).into_iter().find(|workload| workload.id == id);
         let workload = found.ok_or_else(|| format!("no workload {id} is counted"))?;
@@ -562,46 +375,35 @@ impl Session {
         say(&format!("{pairs}\n"))
     }
 
-    fn instructions(&mut self) -> Result<(), String> {
+    fn instructions(&self) -> Result<(), String> {
         if !instructions::available() {
             self.progress.println("instructions: skipped, there is no valgrind");
             return Ok(());
         }
-        let group = |id: &str| usize::from(id.starts_with("engine"));
-        for (at, (title, kinds)) in COUNTED.iter().enumerate() {
-            let heads = kinds.iter().map(|kind| kind.title());
-            let mut table = AlignedTable::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
-            for workload in instructions::workloads(&self.scale) {
-                let takes_part: Vec<_> = workload.peers.iter().map(|entry| entry.kind).collect();
-                let wanted = self.options.wants(&workload.id)
-                    && (!self.options.quick || instructions::QUICK.contains(&workload.id.as_str()));
-                let skipped = !wanted || group(&workload.id) != at;
-                if skipped {
-                    continue;
-                }
-                let mut cells = vec![workload.title.clone()];
-                let (mut own, mut vma) = (None, None);
-                for kind in *kinds {
-                    // Skipped by default: it would take as long as all others together, and is known to be slow.
-                    let counted = takes_part.contains(kind)
-                        && self.options.wants_peer(*kind)
-                        && *kind != PeerKind::GpuAllocator;
-                    self.progress.set_message(format!("instructions, {}: {}", workload.id, kind.title()));
-                    let found =
-                        if counted { instructions::count(&workload.id, *kind, &self.options)? } else { None };
-                    cells.push(found.map_or("-".to_owned(), number));
-                    match kind {
-                        PeerKind::Sublet | PeerKind::SubletEngine => own = found,
-                        PeerKind::Vma | PeerKind::VmaVirtual => vma = found,
-                        _ => {}
-                    }
-                }
-                cells.push(ratio(vma, own));
-                table.row(cells);
+        let mut table = AlignedTable::new(
+            "Instructions for each pair",
+            "Counted by valgrind, the same on every run of the same build.",
+            std::iter::once("").chain(WHOLE.map(PeerKind::title)).chain(["VMA/Sublet"]),
+        );
+        for workload in instructions::workloads(&self.scale) {
+            let is_quick = instructions::QUICK.contains(&workload.id.as_str());
+            if !self.options.wants(&workload.id) || self.options.quick && !is_quick {
+                continue;
             }
-            let note = "Counted by valgrind, the same on every run of the same build.";
-            self.print(title, &[note], table)?;
+            let mut found = Vec::new();
+            for kind in WHOLE {
+                // gpu-allocator alone would take as long as all others together.
+                let counted = workload.peers.iter().any(|entry| entry.kind == kind)
+                    && self.options.wants_peer(kind)
+                    && kind != PeerKind::GpuAllocator;
+                self.tell()(&format!("instructions, {}: {}", workload.id, kind.title()));
+                let count = || instructions::count(&workload.id, kind, &self.options);
+                found.push(if counted { count()? } else { None });
+            }
+            let cells = found.iter().map(|found| found.map_or("-".to_owned(), number));
+            let versus = ratio(found[1], found[0]);
+            table.row(std::iter::once(workload.title.clone()).chain(cells).chain([versus]));
         }
-        Ok(())
+        self.print(table)
     }
 }

@@ -30,12 +30,6 @@ impl Percentiles {
         let rank = |permille: usize| f64::from(values[(values.len() * permille).div_ceil(1000).max(1) - 1]);
         Some(Self { p50: rank(500), p99: rank(990), p999: rank(999), max: f64::from(values[last]) })
     }
-
-    /// Returns the median of each figure over several rounds.
-    pub(crate) fn median(rounds: &[Self]) -> Option<Self> {
-        let of = |figure: fn(&Self) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
-        Some(Self { p50: of(|r| r.p50)?, p99: of(|r| r.p99)?, p999: of(|r| r.p999)?, max: of(|r| r.max)? })
-    }
 }
 
 /// Formats with two or three significant digits, and commas between thousands.
@@ -100,14 +94,6 @@ mod tests {
         let mut values: Vec<f32> = (1..=2001).map(|value| value as f32).collect();
         let found = Percentiles::of(&mut values).unwrap();
         assert_eq!(found, Percentiles { p50: 1001.0, p99: 1981.0, p999: 1999.0, max: 2001.0 });
-    }
-
-    #[test]
-    fn medians_of_percentiles_are_figure_by_figure() {
-        let round = |p50, max| Percentiles { p50, p99: 0.0, p999: 0.0, max };
-        let found = Percentiles::median(&[round(1.0, 9.0), round(3.0, 7.0), round(2.0, 8.0)]).unwrap();
-        assert_eq!((found.p50, found.max), (2.0, 8.0));
-        assert_eq!(Percentiles::median(&[]), None);
     }
 
     #[test]

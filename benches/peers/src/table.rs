@@ -2,16 +2,19 @@
 
 use std::fmt;
 
-/// A table. The first column is left-aligned, the others right-aligned.
+/// A table with its title and a note. The first column is left-aligned, the others right-aligned.
 #[derive(Clone, Debug)]
 pub(crate) struct AlignedTable {
+    title: String,
+    note: String,
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl AlignedTable {
-    pub(crate) fn new<T: Into<String>>(head: impl IntoIterator<Item = T>) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    pub(crate) fn new<T: Into<String>>(title: &str, note: &str, head: impl IntoIterator<Item = T>) -> Self {
+        let head = head.into_iter().map(Into::into).collect();
+        Self { title: title.to_owned(), note: note.to_owned(), head, rows: Vec::new() }
     }
 
     /// Adds a row. Missing cells are empty.
@@ -41,6 +44,7 @@ impl AlignedTable {
 
 impl fmt::Display for AlignedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "## {}\n", self.title)?;
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let width = |at: usize| lines().map(|line| line[at].chars().count()).max().unwrap_or(0).max(3);
         let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
@@ -61,7 +65,7 @@ impl fmt::Display for AlignedTable {
                 writeln!(f)?;
             }
         }
-        Ok(())
+        if self.note.is_empty() { Ok(()) } else { writeln!(f, "\n{}", self.note) }
     }
 }
 
@@ -71,17 +75,17 @@ mod tests {
 
     #[test]
     fn it_is_markdown() {
-        let mut table = AlignedTable::new(["", "Sublet", "VMA"]);
+        let mut table = AlignedTable::new("Times", "Medians.", ["", "Sublet", "VMA"]);
         table.row(["churn", "54.0", "329"]);
         table.row(["frame"]);
         let text = table.to_string();
-        let expected = "|       | Sublet | VMA |\n|-------|-------:|----:|\n| churn |   54.0 | 329 |\n| frame |        |     |\n";
+        let expected = "## Times\n\n|       | Sublet | VMA |\n|-------|-------:|----:|\n| churn |   54.0 | 329 |\n| frame |        |     |\n\nMedians.\n";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn columns_that_say_nothing_go() {
-        let mut table = AlignedTable::new(["", "a", "b"]);
+        let mut table = AlignedTable::new("", "", ["", "a", "b"]);
         table.row(["x", "-", "1"]);
         table.row(["y", "", "2"]);
         let text = table.without_empty_columns().to_string();

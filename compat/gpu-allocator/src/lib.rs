@@ -11,7 +11,7 @@
 //!
 //! - every type, method and field;
 //! - the memory type for each [`MemoryLocation`];
-//! - the smallest and the largest block for device and host, as set in [`AllocationSizes`];
+//! - the sizes of blocks for device and host, as set in [`AllocationSizes`];
 //! - persistent mapping of all host-visible memory;
 //! - the last block of a memory type, and only that block, is kept when it is empty;
 //! - errors, including the driver's result;
@@ -19,11 +19,8 @@
 //!
 //! These parts differ:
 //!
-//! - A request larger than half of the largest block size gets dedicated memory if no block has room. The original
-//!   requires that it is larger than the next block. A request that would fill more than half of the next block gets a
-//!   larger block. Blocks double relative to the largest existing one; the original counts the blocks. With wgpu's
-//!   sizes for its hints, vello (`tests/traces`) reserves 192 MiB with both crates for `Performance`. For `MemoryUsage`
-//!   it reserves 180 MiB here and 188 with the original; with gpu-allocator's default sizes, 208 and 256.
+//! - A request takes the smallest range of all blocks that fits. The original takes the newest block with room. A
+//!   request larger than the next block gets dedicated memory, but here only if no block has room.
 //! - On heaps of 1 GiB and less, no block is larger than an eighth of the heap. If the driver or the heap's budget has
 //!   no space for a block, the allocator tries a smaller one.
 //! - Sizes in reports and in the log of leaks are those of the allocations. The original adds the padding before them.

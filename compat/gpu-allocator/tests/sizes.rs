@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::time::Duration;
 
 use ash::vk;
 use sublet::ResourceKind;
 use sublet::sim::Gpu;
-use sublet::trace::{Event, Trace};
+use sublet::trace::{DriverCost, Event, Trace};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,6 +22,34 @@ struct Reserved {
     most: u64,
     /// After everything was freed.
     last: u64,
+}
+
+/// A step of a program. Freed allocations are numbered among the live ones: the last one takes the place of a freed one.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Allocate(u64),
+    Free(usize),
+}
+
+/// The memory of a program, and its calls of the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Outcome {
+    most: u64,
+    /// After everything was freed.
+    last: u64,
+    calls: usize,
+    /// The modelled time of all calls that allocate.
+    time: Duration,
+}
+
+impl Outcome {
+    fn add_calls(&mut self, gpu: &Gpu) {
+        for call in gpu.take_log() {
+            let flags = gpu.profile().types[usize::try_from(call.asked.type_index).unwrap()].flags;
+            self.calls += 1;
+            self.time += DriverCost::of(flags).allocation(call.asked.size);
+        }
+    }
 }
 
 /// Compiles the same code with the original and with the stand-in.
@@ -45,28 +75,41 @@ macro_rules! player {
                 .unwrap()
             }
 
-            /// Reserved bytes while 33,000 KiB come and go beside 1 KiB, and the number of `vkAllocateMemory` calls.
-            pub(crate) fn large_beside_small(gpu: &Gpu) -> (u64, u64) {
-                let mut allocator = allocator(gpu, DEFAULT);
-                let allocate = |allocator: &mut Allocator, size| {
-                    let desc = AllocationCreateDesc {
-                        name: "",
-                        requirements: vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 },
-                        location: MemoryLocation::CpuToGpu,
-                        linear: true,
-                        allocation_scheme: AllocationScheme::GpuAllocatorManaged,
-                    };
-                    allocator.allocate(&desc).unwrap()
-                };
-                let small = allocate(&mut allocator, 1 << 10);
-                let mut most = 0;
-                for _ in 0..100 {
-                    let large = allocate(&mut allocator, 33_000 << 10);
-                    most = most.max(allocator.capacity());
-                    allocator.free(large).unwrap();
+            /// Runs a program, and frees what it left.
+            pub(crate) fn run(
+                gpu: &Gpu,
+                sizes: [(u64, u64); 2],
+                location: MemoryLocation,
+                program: &[Step],
+            ) -> Outcome {
+                gpu.log_allocations(true);
+                let mut allocator = allocator(gpu, sizes);
+                let (mut live, mut outcome) = (Vec::new(), Outcome::default());
+                for step in program {
+                    match *step {
+                        Step::Allocate(size) => {
+                            let desc = AllocationCreateDesc {
+                                name: "",
+                                requirements: vk::MemoryRequirements {
+                                    size,
+                                    alignment: 256,
+                                    memory_type_bits: !0,
+                                },
+                                location,
+                                linear: true,
+                                allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+                            };
+                            live.push(allocator.allocate(&desc).unwrap());
+                        }
+                        Step::Free(at) => allocator.free(live.swap_remove(at)).unwrap(),
+                    }
+                    outcome.most = outcome.most.max(allocator.capacity());
                 }
-                allocator.free(small).unwrap();
-                (most, gpu.calls("vkAllocateMemory"))
+                live.into_iter().for_each(|one| allocator.free(one).unwrap());
+                outcome.last = allocator.capacity();
+                drop(allocator);
+                outcome.add_calls(gpu);
+                outcome
             }
 
             /// Replays the program's requests to this interface.
@@ -149,26 +192,25 @@ const DEFAULT: [(u64, u64); 2] = [(256 * MIB, 256 * MIB), (64 * MIB, 64 * MIB)];
 
 #[test]
 fn what_programs_on_wgpu_ask_for_reserves_no_more_than_with_the_original() {
-    for (name, sizes, expected) in [
+    let programs = [
         ("vello", PERFORMANCE, [192, 192]),
-        ("vello", MEMORY_USAGE, [180, 188]),
-        ("vello", DEFAULT, [208, 256]),
+        ("vello", MEMORY_USAGE, [188, 188]),
+        ("vello", DEFAULT, [256, 256]),
         ("wgpu", PERFORMANCE, [64, 64]),
         ("wgpu", MEMORY_USAGE, [4, 4]),
         ("vk-graph", PERFORMANCE, [64, 64]),
         ("vk-graph", MEMORY_USAGE, [60, 88]),
-    ] {
+    ];
+    let found = programs.map(|(name, sizes, _)| {
         let path = format!("{}/../../tests/traces/{name}.trace", env!("CARGO_MANIFEST_DIR"));
         let trace = Trace::read(&std::fs::read(path).unwrap()).unwrap();
         let gpu = || trace.header.simulated().build();
         let ours = ours::replay(&trace, &gpu(), sizes);
         let theirs = theirs::replay(&trace, &gpu(), sizes);
-        assert_eq!([ours.most / MIB, theirs.most / MIB], expected, "{name} under {sizes:?}");
         assert!(ours.last <= theirs.last, "{name} under {sizes:?}: {ours:?}, {theirs:?}");
-        if name == "vello" {
-            assert_eq!(ours.last, theirs.last, "{sizes:?}");
-        }
-    }
+        [ours.most / MIB, theirs.most / MIB]
+    });
+    assert_eq!(found, programs.map(|(_, _, most)| most));
 }
 
 /// Frees device-local and host-visible memory in the worst order for an allocator that keeps the first empty block.
@@ -189,10 +231,73 @@ fn what_stays_when_everything_is_freed_is_what_the_original_keeps() {
     }
 }
 
-/// A request above half a block enters the block that has room, as in the original.
+/// Runs a program with the stand-in and with the original.
+fn both(profile: &str, sizes: [(u64, u64); 2], program: &[Step]) -> [Outcome; 2] {
+    let gpu = || Gpu::new(sublet::sim::Profile::by_name(profile).unwrap());
+    let ours = ours::run(&gpu(), sizes, gpu_allocator::MemoryLocation::GpuOnly, program);
+    [ours, theirs::run(&gpu(), sizes, original::MemoryLocation::GpuOnly, program)]
+}
+
+/// The first request of a device of wgpu 30.
+const ZEROES: Step = Step::Allocate(512 << 10);
+
+/// Large requests enter blocks that have room, and get dedicated memory only where the original's do.
 #[test]
-fn a_large_request_enters_the_block_of_a_small_one() {
-    let gpu = || Gpu::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
-    let (ours, theirs) = (ours::large_beside_small(&gpu()), theirs::large_beside_small(&gpu()));
-    assert_eq!((ours, theirs), ((64 * MIB, 1), (64 * MIB, 1)));
+fn large_requests_reserve_what_they_do_with_the_original() {
+    let come_and_go = [Step::Allocate(33_000 << 10), Step::Free(1)];
+    let beside: Vec<_> = iter::once(Step::Allocate(1 << 10)).chain(come_and_go.repeat(100)).collect();
+    let [fifty, sixty_six] = [50, 66].map(|mib| Step::Allocate(mib * MIB));
+    for (name, sizes, program, most, calls) in [
+        ("33,000 KiB come and go beside 1 KiB", DEFAULT, &*beside, 64 * MIB, 1),
+        ("wgpu: 50, 50 and 66 MiB", PERFORMANCE, &[ZEROES, fifty, fifty, sixty_six], 192 * MIB, 2),
+        ("wgpu: 8.5 MiB", MEMORY_USAGE, &[ZEROES, Step::Allocate(17 * MIB / 2)], 25 * MIB / 2, 2),
+    ] {
+        // Its only memory type is host-visible.
+        let [ours, theirs] = both("lavapipe", sizes, program);
+        assert_eq!(ours, theirs, "{name}");
+        assert_eq!((ours.most, ours.calls), (most, calls), "{name}");
+    }
+}
+
+/// wgpu's hint is `MemoryUsage`. Single programs differ, because the original takes the newest block that has room, and
+/// Sublet the smallest range.
+#[test]
+fn random_large_requests_reserve_no_more_than_with_the_original() {
+    let programs = 32;
+    let outcomes = (0..programs).map(|seed| both("nvidia-h200", MEMORY_USAGE, &random(seed)));
+    let sums = outcomes.fold([Outcome::default(); 2], |mut sums, outcomes| {
+        for (sum, outcome) in sums.iter_mut().zip(outcomes) {
+            sum.most += outcome.most;
+            sum.last += outcome.last;
+            sum.time += outcome.time;
+        }
+        sums
+    });
+    let [ours, theirs] = sums;
+    assert!(ours.most <= theirs.most && ours.last <= theirs.last && ours.time <= theirs.time, "{sums:#?}");
+    assert_eq!([ours.most, theirs.most].map(|bytes| bytes / MIB / programs), [435, 450]);
+}
+
+/// Allocations of 2 to 70 MiB, 320 MiB at a time.
+fn random(seed: u64) -> Vec<Step> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let (mut live, mut steps) = (vec![512 << 10], vec![ZEROES]);
+    for _ in 0..200 {
+        let size = (2 * MIB + next(68 * MIB)) & !255;
+        if live.iter().sum::<u64>() + size > 320 * MIB || (live.len() > 4 && next(2) == 0) {
+            let at = 1 + usize::try_from(next(u64::try_from(live.len() - 1).unwrap())).unwrap();
+            live.swap_remove(at);
+            steps.push(Step::Free(at));
+        } else {
+            live.push(size);
+            steps.push(Step::Allocate(size));
+        }
+    }
+    steps
 }

@@ -23,8 +23,8 @@ fn a_virtual_block_gives_ranges_and_takes_them_back_once() {
     let (mut second, next) = unsafe { block.allocate(wanted) }.unwrap();
     assert_eq!((zero, next), (0, 128));
     unsafe { block.set_allocation_user_data(&mut second, std::ptr::without_provenance_mut(6)) };
-    let told = unsafe { block.get_allocation_info(&second) }.unwrap();
-    assert_eq!((told.offset, told.size, told.user_data), (128, 100, 6));
+    let info = unsafe { block.get_allocation_info(&second) }.unwrap();
+    assert_eq!((info.offset, info.size, info.user_data), (128, 100, 6));
     let full = unsafe { block.allocate(VirtualAllocationCreateInfo { size: 1000, ..wanted }) };
     assert_eq!(full.unwrap_err(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     unsafe {

@@ -16,7 +16,7 @@ use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use super::defragmentation::ContextObject;
 use super::guard::{foreign, given, misused};
-use super::handle_set::HandleSet;
+use super::pointer_set::PointerSet;
 use super::pool::PoolObject;
 use super::slab::{HandleSlab, HandleSlot};
 use super::types::{
@@ -42,9 +42,9 @@ pub struct AllocatorObject {
     pub(super) properties: Box<vk::PhysicalDeviceProperties>,
     pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
     /// Pools that are not destroyed yet.
-    pub(super) pools: HandleSet<PoolObject>,
+    pub(super) pools: PointerSet<PoolObject>,
     /// Defragmentations that have not ended yet.
-    pub(super) contexts: HandleSet<ContextObject>,
+    pub(super) contexts: PointerSet<ContextObject>,
 }
 
 impl fmt::Debug for AllocatorObject {

@@ -207,7 +207,9 @@ impl Front {
                 Err(error) => {
                     self.allocator.roll_back_move(&context.open, planned);
                     let code = match &error {
-                        MoveError::Map(MapError::Driver(error)) => error.result,
+                        MoveError::Map(error @ (MapError::Driver(_) | MapError::AddressSpace { .. })) => {
+                            error.vk_result()
+                        }
                         _ => vk::Result::ERROR_UNKNOWN,
                     };
                     result = refused(function, &error, false, code);

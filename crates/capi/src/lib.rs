@@ -27,8 +27,8 @@ pub mod defragmentation;
 mod error_in_c;
 mod functions;
 mod guard;
-mod handle_set;
 mod log;
+mod pointer_set;
 pub mod pool;
 mod settings;
 #[cfg(feature = "sim")]

@@ -1,4 +1,6 @@
-//! Debug settings from the program or its environment.
+//! Settings from the program or its environment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -12,6 +14,19 @@ const VARIABLE: &str = "SUBLET_DEBUG";
 
 /// The settings that the program has set.
 static SETTINGS: Mutex<Option<DebugSettings>> = Mutex::new(None);
+
+/// The limit of mapped bytes that the program has set; 0 for the default.
+static MAX_MAPPED_SIZE: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the limit of mapped bytes of allocators that are created later; 0 for the default.
+pub(super) fn set_max_mapped_size(bytes: u64) {
+    MAX_MAPPED_SIZE.store(bytes, Ordering::Relaxed);
+}
+
+/// Returns the limit of mapped bytes of a new allocator.
+pub(super) fn max_mapped_size() -> u64 {
+    MAX_MAPPED_SIZE.load(Ordering::Relaxed)
+}
 
 /// Sets the debug settings of allocators that are created later.
 pub(super) fn set(settings: Option<DebugSettings>) {
@@ -48,14 +63,14 @@ fn parsed(text: &str) -> DebugSettings {
 }
 
 impl From<&SubletDebugSettings> for DebugSettings {
-    fn from(told: &SubletDebugSettings) -> Self {
+    fn from(settings: &SubletDebugSettings) -> Self {
         Self {
-            margin: told.margin,
-            detect_corruption: told.detect_corruption != 0,
-            fill: told.fill != 0,
-            always_dedicated: told.always_dedicated != 0,
-            min_buffer_image_granularity: told.min_buffer_image_granularity,
-            exceed_max_allocation_count: told.exceed_max_allocation_count != 0,
+            margin: settings.margin,
+            detect_corruption: settings.detect_corruption != 0,
+            fill: settings.fill != 0,
+            always_dedicated: settings.always_dedicated != 0,
+            min_buffer_image_granularity: settings.min_buffer_image_granularity,
+            exceed_max_allocation_count: settings.exceed_max_allocation_count != 0,
         }
     }
 }

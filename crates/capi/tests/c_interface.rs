@@ -68,10 +68,11 @@ const FUNCTIONS: &str = "vmaImportVulkanFunctionsFromVolk vmaCreateAllocator vma
     vmaBuildStatsString vmaFreeStatsString vmaBuildVirtualBlockStatsString vmaFreeVirtualBlockStatsString";
 
 /// The functions that VMA does not have.
-const OWN_FUNCTIONS: [&str; 5] = [
+const OWN_FUNCTIONS: [&str; 6] = [
     "subletSetLogCallback",
     "subletSetAssertions",
     "subletSetDebugSettings",
+    "subletSetMaxMappedSize",
     "subletReserve",
     "subletMaintain",
 ];

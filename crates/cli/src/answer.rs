@@ -1,4 +1,4 @@
-//! The result of a subcommand. Only this module prints.
+//! The result of a subcommand, and how it is printed.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -16,6 +16,8 @@ pub(crate) struct Answer {
     document: Option<Value>,
     /// True if the text is a file, which must not go to a terminal.
     is_file: bool,
+    /// True if the text goes to standard error, because standard output belongs to another program.
+    is_aside: bool,
     code: u8,
 }
 
@@ -27,12 +29,28 @@ impl Answer {
         if let (Some(document), Value::Object(content)) = (document.as_object_mut(), content) {
             document.extend(content);
         }
-        Self { text, document: Some(document), is_file: false, code: 0 }
+        Self { text, document: Some(document), is_file: false, is_aside: false, code: 0 }
     }
 
     /// Marks the answer as one with a failed expectation.
     pub(crate) fn differs(mut self, differs: bool) -> Self {
         self.code = if differs { DIFFERS } else { 0 };
+        self
+    }
+
+    /// Returns the text, or the document if that is all there is.
+    pub(crate) fn content(&self) -> String {
+        match &self.document {
+            Some(_) => self.text.clone(),
+            None => self.text.trim_end().to_owned() + "\n",
+        }
+    }
+
+    /// Prints the document even without `--json`.
+    pub(crate) fn only_document(mut self) -> Self {
+        if let Some(document) = self.document.take() {
+            self.text = serde_json::to_string_pretty(&document).unwrap_or_default();
+        }
         self
     }
 
@@ -42,14 +60,29 @@ impl Answer {
         self
     }
 
+    /// Marks the text as one for standard error.
+    pub(crate) fn aside(mut self) -> Self {
+        self.is_aside = true;
+        self
+    }
+
+    /// Replaces the exit code.
+    pub(crate) fn code(self, code: u8) -> Self {
+        Self { code, ..self }
+    }
+
     /// Creates an answer that is a JSON document of its own. It is printed with and without `--json`.
     pub(crate) fn document(text: String) -> Self {
-        Self { text, document: None, is_file: false, code: 0 }
+        Self { text, document: None, is_file: false, is_aside: false, code: 0 }
     }
 
     pub(crate) fn print(&self, json: bool) -> ExitCode {
         let printed = match &self.document {
             Some(document) if json => print_document(document),
+            Some(_) if self.is_aside => {
+                complain(self.text.trim_end());
+                Ok(())
+            }
             Some(_) if self.is_file => print(&self.text),
             Some(_) => print(&without_commands(&self.text)),
             None => print_json(&self.text),

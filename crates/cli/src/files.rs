@@ -1,7 +1,7 @@
-//! Reading and writing of whole files.
+//! Reading and writing of files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use sublet::trace::Trace;
@@ -9,15 +9,43 @@ use sublet::trace::Trace;
 use crate::failure::CommandFailure;
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandFailure> {
-    fs::read(path).map_err(|error| CommandFailure::file(format!("{} cannot be read", path.display()), error))
+    fs::read(path).map_err(|error| cannot_read(path, error))
+}
+
+/// Reads at most this many bytes of the start of a file.
+pub(crate) fn read_head(path: &Path, most: u64) -> Result<Vec<u8>, CommandFailure> {
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut head))
+        .map_err(|error| cannot_read(path, error))?;
+    Ok(head)
+}
+
+fn cannot_read(path: &Path, error: io::Error) -> CommandFailure {
+    CommandFailure::file(format!("{} cannot be read", path.display()), error)
+}
+
+/// Returns the name of a file without its folder, for a title.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Returns true if a file begins as a recording of any version.
+pub(crate) fn is_recording(content: &[u8]) -> bool {
+    content.starts_with(b"\x89STRACE")
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandFailure> {
-    String::from_utf8(read(path)?).map_err(|error| {
+    text_of(path, read(path)?)
+}
+
+/// Same as [`read_text`] for bytes that were read already.
+pub(crate) fn text_of(path: &Path, content: Vec<u8>) -> Result<String, CommandFailure> {
+    String::from_utf8(content).map_err(|error| {
         let is_trace = Trace::read_prefix(error.as_bytes()).is_ok();
         let failure = CommandFailure::file(format!("{} is no text", path.display()), error);
         if is_trace {
-            failure.hint("it is a trace: see `sublet report --trace`, and `sublet replay --json`".to_owned())
+            failure.hint("it is a recording: see `sublet report`, and `sublet replay --json`".to_owned())
         } else {
             failure
         }

@@ -1,6 +1,6 @@
-//! `sublet`: inspects device memory, memory maps and recordings of allocators.
+//! `sublet`: inspects device memory, memory maps and recordings of allocators, and records programs.
 //!
-//! Each subcommand is one file and returns an [`Answer`](answer::Answer). Only `main` prints it.
+//! Each subcommand is one file and returns an [`Answer`](answer::Answer), which `main` prints.
 #![deny(unsafe_code, clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
@@ -10,8 +10,14 @@ mod choices;
 mod compare;
 mod describe;
 mod devices;
+#[cfg(unix)]
+mod disposition;
 mod failure;
 mod files;
+mod findings;
+mod growing;
+mod layer;
+mod live;
 mod maps;
 mod outcome;
 mod play;
@@ -20,9 +26,12 @@ mod progress;
 mod replay;
 mod report;
 mod select;
+mod signals;
 mod table;
 mod text;
+mod totals;
 mod vulkan;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -39,6 +48,8 @@ fn run(command: &CliCommand) -> Result<Answer, CommandFailure> {
         CliCommand::Replay(arguments) => replay::run(arguments),
         CliCommand::Compare(arguments) => compare::run(arguments),
         CliCommand::Profile(arguments) => profile::run(arguments),
+        CliCommand::Watch(arguments) => watch::run(arguments),
+        CliCommand::Layer(arguments) => layer::run(arguments),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sublet::Tracking;
-use sublet::trace::{Event, Replay, ReplayReport, Trace};
-use sublet_report::Snapshot;
+use sublet::trace::{Event, ForeignProgram, ForeignRecords, Replay, ReplayReport, ResourceRequests, Trace};
+use sublet_report::{Findings, History, Snapshot};
 
 use crate::answer::complain;
 use crate::failure::CommandFailure;
@@ -55,19 +55,53 @@ fn per_mille(percent: &str) -> Option<u32> {
     whole.checked_mul(10)?.checked_add(tenths).filter(|&all| all <= 1000)
 }
 
-/// Reads a trace. With `partial`, reads its intact part.
-pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, CommandFailure> {
+/// Reads the requests of a trace. Those of a foreign program are its resources: see [`Trace::resource_requests`].
+pub(crate) fn read_requests(path: &Path, partial: bool) -> Result<Trace, CommandFailure> {
     let bytes = files::read(path)?;
+    let Ok(mut records) = ForeignRecords::new(&bytes) else { return of_bytes(path, &bytes, partial) };
+    // A recording of many calls would not fit the memory as a trace.
+    let mut requests = ResourceRequests::default();
+    records.by_ref().for_each(|record| requests.add(&record));
+    undamaged(path, &records, partial)?;
+    Ok(requests.finish(records.header().clone()))
+}
+
+/// Returns an error if some bytes of a foreign recording could not be read, or with `partial` a message. Says if the file
+/// is a later part.
+pub(crate) fn undamaged(
+    path: &Path,
+    records: &ForeignRecords<'_>,
+    partial: bool,
+) -> Result<(), CommandFailure> {
+    let part = records.header().part;
+    if part > 0 {
+        let path = path.display();
+        complain(&format!(
+            "sublet: {path} is part {part} of a recording, and begins with the objects live then"
+        ));
+    }
+    let Some(error) = records.damage() else { return Ok(()) };
+    let lost = records.damaged_bytes();
+    if partial {
+        complain(&format!("sublet: {} is not whole, {lost} bytes are damaged: {error}", path.display()));
+        return Ok(());
+    }
+    let failure = CommandFailure::file(format!("{} cannot be read as a trace", path.display()), error);
+    Err(failure.hint(format!("--partial reads all but {lost} bytes")))
+}
+
+/// Reads a trace from the bytes of its file. With `partial`, reads the intact part.
+pub(crate) fn of_bytes(path: &Path, bytes: &[u8], partial: bool) -> Result<Trace, CommandFailure> {
     let wrong = |error| CommandFailure::file(format!("{} cannot be read as a trace", path.display()), error);
     if !partial {
-        return Trace::read(&bytes).map_err(|error| match Trace::read_prefix(&bytes) {
+        return Trace::read(bytes).map_err(|error| match Trace::read_prefix(bytes) {
             Ok(prefix) if !prefix.trace.records.is_empty() => {
                 wrong(error).hint(format!("--partial takes the {} events before", prefix.trace.records.len()))
             }
             _ => wrong(error),
         });
     }
-    let prefix = Trace::read_prefix(&bytes).map_err(wrong)?;
+    let prefix = Trace::read_prefix(bytes).map_err(wrong)?;
     if let Some(end) = prefix.end {
         let count = prefix.trace.records.len();
         if count == 0 {
@@ -124,22 +158,87 @@ pub(crate) fn picture(
     device: &Opened<'_>,
     at: Moment,
 ) -> Result<Option<Snapshot>, CommandFailure> {
-    let count = trace.records.len();
-    let events = match at {
-        Moment::End => Some(count),
-        Moment::PerMille(part) => Some(thousandths(count, part)),
-        Moment::Frame(wanted) => trace
-            .records
-            .iter()
-            .position(|record| matches!(record.event, Event::Frame { index } if index == wanted)),
-        Moment::Peak => Some(peak(trace, device)?),
-    };
-    let Some(events) = events else { return Ok(None) };
+    let Some(events) = events_before(trace, at, |trace| peak(trace, device))? else { return Ok(None) };
     device.with_allocator_like(&trace.header, SHOWN, |allocator| {
         let mut replay = Replay::new(trace, allocator);
         let _ = (0..events).take_while(|_| replay.step().is_some()).count();
-        Some(Snapshot::of(allocator))
+        Some(Snapshot::of_replay(trace, &replay, allocator))
     })
+}
+
+/// Collects what was live at each moment of a recording, and the findings. A recording of Sublet is replayed for that.
+/// A foreign recording may have too many records to keep them, so it is decoded twice: see [`History::with_findings`].
+pub(crate) fn history(
+    path: &Path,
+    bytes: &[u8],
+    partial: bool,
+    memory_limit: Option<u64>,
+) -> Result<History, CommandFailure> {
+    if let Ok(mut records) = ForeignRecords::new(bytes) {
+        let history = History::with_findings(&mut records);
+        undamaged(path, &records, partial)?;
+        return Ok(history);
+    }
+    let trace = of_bytes(path, bytes, partial)?;
+    let mut history = history_of(&trace, memory_limit)?;
+    history.add_findings(&Findings::of(&trace));
+    Ok(history)
+}
+
+/// Replays a recording of Sublet, and collects what was live at each moment.
+pub(crate) fn history_of(trace: &Trace, memory_limit: Option<u64>) -> Result<History, CommandFailure> {
+    on_device(trace, None, memory_limit, |device| history_on(trace, device))
+}
+
+/// [`history_of`], on an open device.
+pub(crate) fn history_on(trace: &Trace, device: &Opened<'_>) -> Result<History, CommandFailure> {
+    device.with_allocator_like(&trace.header, Tracking::empty(), |allocator| {
+        History::replayed(trace, allocator)
+    })
+}
+
+/// Takes a snapshot of the memory of a foreign program at a moment. `None` if there is no such frame.
+pub(crate) fn foreign_picture(trace: &Trace, at: Moment) -> Option<Snapshot> {
+    let events = events_before(trace, at, |trace| Ok(foreign_peak(trace))).ok().flatten()?;
+    Some(Snapshot::of_trace_at(trace, events))
+}
+
+/// Returns the number of events before a moment. `None` if there is no such frame.
+fn events_before(
+    trace: &Trace,
+    at: Moment,
+    peak: impl FnOnce(&Trace) -> Result<usize, CommandFailure>,
+) -> Result<Option<usize>, CommandFailure> {
+    let count = trace.records.len();
+    Ok(match at {
+        Moment::End => Some(count),
+        Moment::PerMille(part) => Some(thousandths(count, part)),
+        Moment::Frame(wanted) => {
+            let mut presented = 0..;
+            trace.records.iter().position(|record| match record.event {
+                Event::Frame { index } => index == wanted,
+                Event::Presented => presented.next() == Some(wanted),
+                _ => false,
+            })
+        }
+        Moment::Peak => Some(peak(trace)?),
+    })
+}
+
+/// Same as [`peak`], for a foreign program.
+fn foreign_peak(trace: &Trace) -> usize {
+    let mut program = ForeignProgram::default();
+    let (mut most, mut at) = ((0, 0), 0);
+    for (events, record) in (1..).zip(&trace.records) {
+        program.follow(record);
+        let now = program.types.values().fold((0, 0), |(reserved, used): (u64, u64), usage| {
+            (reserved.saturating_add(usage.reserved_bytes), used.saturating_add(usage.used_bytes))
+        });
+        if now > most {
+            (most, at) = (now, events);
+        }
+    }
+    at
 }
 
 /// Returns the number of events after which the most memory is reserved. Of several, the one with the most in use.

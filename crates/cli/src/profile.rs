@@ -1,4 +1,4 @@
-//! `sublet profile`: measures a device for the simulated device.
+//! `sublet profile`: measures a device, and writes a profile for the simulated GPU.
 
 use serde_json::json;
 

@@ -1,19 +1,25 @@
 //! `sublet replay`: replays the requests of a recorded program, and measures them.
 
+use std::path::Path;
+
+use ash::vk;
 use serde_json::{Map, Value, json};
-use sublet::trace::{CallKind, Latencies, ReplayReport};
+use sublet::trace::{CallKind, Header, Latencies, ReplayReport, Trace};
+use sublet::{BlockSizes, GrowthPreset};
 
 use crate::answer::Answer;
 use crate::arguments::ReplayArguments;
 use crate::change::{NumberChange, Unit};
 use crate::failure::CommandFailure;
 use crate::files;
+use crate::findings;
 use crate::outcome::result;
 use crate::play;
 use crate::progress::Progress;
 use crate::select::Choice;
 use crate::table::{TextTable, and_more, heading};
 use crate::text::{bytes, count};
+use crate::vulkan::Opened;
 
 /// The value of `format` in the `--json` document.
 pub(crate) const FORMAT: &str = "sublet-replay";
@@ -23,7 +29,11 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 20;
 
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<Answer, CommandFailure> {
-    let trace = play::read(&arguments.trace, arguments.partial)?;
+    if arguments.compare {
+        return findings::compare(&arguments.trace, arguments.partial);
+    }
+    let mut trace = play::read_requests(&arguments.trace, arguments.partial)?;
+    let what_if = change_growth(&mut trace.header, arguments);
     let choice = arguments.device.as_deref().map(Choice::parse).transpose()?;
     let expected = arguments.expect.as_deref().map(|path| {
         let text = files::read_text(path)?;
@@ -39,6 +49,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Answer, CommandFailure>
     let progress = Progress::new(!arguments.no_progress);
     let (device, report, map) = play::on_device(&trace, choice.as_ref(), arguments.memory_limit, |device| {
         let (report, map) = play::whole(&trace, device, arguments.map.is_some(), &progress)?;
+        if let Some(path) = &arguments.plot {
+            plot(path, &trace, device, &what_if)?;
+        }
         Ok((device.name(), report, map))
     })?;
     if let (Some(path), Some(map)) = (&arguments.map, &map) {
@@ -50,7 +63,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Answer, CommandFailure>
         differences("", &expected, &result, &mut found);
         found
     });
-    let mut text = format!("{}: {}, on {device}\n", arguments.trace.display(), &*trace.header.program);
+    let mut text =
+        format!("{}: {}, on {device}{what_if}\n", arguments.trace.display(), &*trace.header.program);
     text += &tables(&report);
     if let Some(differences) = &differences {
         text += &differences_text(differences);
@@ -60,13 +74,37 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Answer, CommandFailure>
         "program": &*trace.header.program,
         "recorded_device": &*trace.header.device_name,
         "device": device,
+        "growth": arguments.growth.map(GrowthPreset::name),
+        "block_size": arguments.block_size,
         "result": result,
         "times": times(&report),
         "differences": differences,
         "map": arguments.map,
+        "plot": arguments.plot,
     });
     let differs = differences.is_some_and(|found| !found.is_empty());
     Ok(Answer::new(FORMAT, VERSION, text, &document).differs(differs))
+}
+
+/// Replays once more, and writes a page of the reserved and used bytes over time.
+fn plot(path: &Path, trace: &Trace, device: &Opened<'_>, what_if: &str) -> Result<(), CommandFailure> {
+    let mut history = play::history_on(trace, device)?;
+    history.title = Some(format!("{} on {}{what_if}", trace.header.program, device.name()).into());
+    files::write(path, &history.to_html())
+}
+
+/// Changes the growth of blocks as the arguments say. Returns a text for the title.
+fn change_growth(header: &mut Header, arguments: &ReplayArguments) -> String {
+    if let Some(mib) = arguments.block_size {
+        let size = mib << 20;
+        header.block_sizes = vec![BlockSizes { first: size, largest: size }; vk::MAX_MEMORY_TYPES];
+        return format!(", with blocks of {}", bytes(size));
+    }
+    let Some(preset) = arguments.growth else { return String::new() };
+    header.growth = preset;
+    header.preferred_large_heap_block_size = 0;
+    header.block_sizes.clear();
+    format!(", with growth {}", preset.name())
 }
 
 /// Returns whole nanoseconds.

@@ -12,6 +12,8 @@ use crate::change;
 use crate::compare;
 use crate::failure::CommandFailure;
 use crate::files;
+use crate::findings;
+use crate::live;
 use crate::maps;
 use crate::play::{self, Moment};
 use crate::table::{TextTable, and_more, heading};
@@ -68,9 +70,15 @@ impl ReportSums<'_> {
 }
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<Answer, CommandFailure> {
-    let of_trace = arguments.at.is_some() || arguments.partial || arguments.memory_limit.is_some();
-    if arguments.trace.is_none() && of_trace {
-        return Err(CommandFailure::usage("--at, --partial and --memory-limit are for a --trace"));
+    if let (true, Some(trace)) = (arguments.judges(), arguments.trace.as_ref().or(arguments.map.as_ref())) {
+        return findings::run(trace, arguments);
+    }
+    if let (true, Some(path)) = (arguments.live, &arguments.map) {
+        if !files::is_recording(&files::read_head(path, 8)?) {
+            let what = format!("--live is for a recording, which {} is not", path.display());
+            return Err(CommandFailure::usage(what));
+        }
+        return live::run(path, arguments.title.as_deref());
     }
     let format = format(arguments)?;
     if arguments.before.is_some() && !matches!(format, OutputFormat::Html | OutputFormat::Text) {
@@ -78,11 +86,26 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<Answer, CommandFailure>
             "--before is for --format html and text: nothing else shows an earlier map",
         ));
     }
+    let Some(source) = arguments.map.as_ref().or(arguments.trace.as_ref()) else {
+        return Err(CommandFailure::usage("a map or a recording is needed"));
+    };
     let at = arguments.at.as_deref().unwrap_or("peak");
-    let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
-        (Some(map), _) => (map, maps::read(map)?),
-        (None, Some(trace)) => (trace, replayed(trace, at, arguments)?),
-        (None, None) => return Err(CommandFailure::usage("a map or --trace is needed")),
+    let moment = Moment::parse(at)?;
+    // Once: a pipe has its content only once.
+    let content = files::read(source)?;
+    let is_recording = arguments.trace.is_some() || files::is_recording(&content);
+    let of_moment = arguments.trace.is_some() || arguments.at.is_some() || arguments.before.is_some();
+    if is_recording && format == OutputFormat::Html && !of_moment {
+        return whole(source, &content, arguments);
+    }
+    let of_recording = arguments.at.is_some() || arguments.partial || arguments.memory_limit.is_some();
+    if !is_recording && of_recording {
+        return Err(CommandFailure::usage("--at, --partial and --memory-limit are for a recording"));
+    }
+    let mut snapshot = if is_recording {
+        replayed(source, &content, (at, moment), arguments)?
+    } else {
+        maps::parse(source, &files::text_of(source, content)?)?
     };
     if let Some(title) = &arguments.title {
         snapshot.title = Some(title.as_str().into());
@@ -157,13 +180,47 @@ fn ending(path: &Path) -> Result<OutputFormat, CommandFailure> {
     }
 }
 
+/// The document of `--json` for the page of a whole recording.
+#[derive(Serialize)]
+struct HistoryDocument<'a> {
+    recording: &'a Path,
+    written: Option<&'a PathBuf>,
+    kind: &'static str,
+    allocations: usize,
+}
+
+/// Makes the page of a whole recording.
+fn whole(path: &Path, content: &[u8], arguments: &ReportArguments) -> Result<Answer, CommandFailure> {
+    let mut history = play::history(path, content, arguments.partial, arguments.memory_limit)?;
+    let title = arguments.title.clone().unwrap_or_else(|| files::name(path));
+    history.title = Some(title.into());
+    let html = history.to_html();
+    let allocations = history.allocation_count();
+    let written = arguments.output.as_ref();
+    let document = HistoryDocument { recording: path, written, kind: "html", allocations };
+    let Some(output) = written else {
+        return Ok(Answer::new("sublet-report", 1, html, &document).file());
+    };
+    files::write(output, &html)?;
+    let sizes = bytes(html.len().try_into().unwrap_or(u64::MAX));
+    let count = count(allocations.try_into().unwrap_or(u64::MAX));
+    let text = format!("{}: html, {sizes}\n  {count} allocations\n", output.display());
+    Ok(Answer::new("sublet-report", 1, text, &document))
+}
+
 /// Returns the map of a recorded program at a moment, replayed on a simulated device like its own.
-fn replayed(path: &Path, at: &str, arguments: &ReportArguments) -> Result<Snapshot, CommandFailure> {
-    let moment = Moment::parse(at)?;
-    let trace = play::read(path, arguments.partial)?;
-    let found = play::on_device(&trace, None, arguments.memory_limit, |device| {
-        play::picture(&trace, device, moment)
-    })?;
+fn replayed(
+    path: &Path,
+    content: &[u8],
+    (at, moment): (&str, Moment),
+    arguments: &ReportArguments,
+) -> Result<Snapshot, CommandFailure> {
+    let trace = play::of_bytes(path, content, arguments.partial)?;
+    let found = if trace.is_foreign() {
+        play::foreign_picture(&trace, moment)
+    } else {
+        play::on_device(&trace, None, arguments.memory_limit, |device| play::picture(&trace, device, moment))?
+    };
     let mut snapshot = found.ok_or_else(|| {
         CommandFailure::file(
             format!("{} has no frame {at}", path.display()),

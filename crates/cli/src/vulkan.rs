@@ -302,6 +302,7 @@ impl Opened<'_> {
             Some(gpu) => header.create_info(gpu),
             None => AllocatorCreateInfo {
                 flags: (self.flags | AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK) & header.flags,
+                growth: header.growth,
                 preferred_large_heap_block_size: header.preferred_large_heap_block_size,
                 block_sizes: &header.block_sizes[..types],
                 heap_size_limits: &header.heap_size_limits[..heaps],

@@ -6,88 +6,60 @@ use ash::vk;
 
 use sublet_engines::Counts;
 
-/// The types of descriptors that are counted, in the order of [`DescriptorKind::ALL`].
-///
-/// ```
-/// use ash::vk;
-/// use sublet_descriptors::DescriptorKind;
-/// let kind = DescriptorKind::from_vk(vk::DescriptorType::STORAGE_BUFFER);
-/// assert_eq!(kind, Some(DescriptorKind::StorageBuffer));
-/// assert_eq!(DescriptorKind::StorageBuffer.to_vk(), vk::DescriptorType::STORAGE_BUFFER);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[non_exhaustive]
-pub enum DescriptorKind {
-    /// `VK_DESCRIPTOR_TYPE_SAMPLER`.
-    Sampler,
-    /// `VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER`.
-    CombinedImageSampler,
-    /// `VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE`.
-    SampledImage,
-    /// `VK_DESCRIPTOR_TYPE_STORAGE_IMAGE`.
-    StorageImage,
-    /// `VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER`.
-    UniformTexelBuffer,
-    /// `VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER`.
-    StorageTexelBuffer,
-    /// `VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER`.
-    UniformBuffer,
-    /// `VK_DESCRIPTOR_TYPE_STORAGE_BUFFER`.
-    StorageBuffer,
-    /// `VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC`.
-    UniformBufferDynamic,
-    /// `VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC`.
-    StorageBufferDynamic,
-    /// `VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT`.
-    InputAttachment,
-    /// `VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK`: counted in bytes, as in Vulkan.
-    InlineUniformBlock,
-    /// `VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR`.
-    AccelerationStructure,
-    /// `VK_DESCRIPTOR_TYPE_MUTABLE_EXT`.
-    Mutable,
+/// Declares the kinds: each with the type of Vulkan, and what its documentation adds.
+macro_rules! kinds {
+    ($($kind:ident $type:ident $($note:literal)?;)*) => {
+        /// The types of descriptors that are counted, in the order of [`DescriptorKind::ALL`].
+        ///
+        /// ```
+        /// use ash::vk;
+        /// use sublet_descriptors::DescriptorKind;
+        /// let kind = DescriptorKind::from_vk(vk::DescriptorType::STORAGE_BUFFER);
+        /// assert_eq!(kind, Some(DescriptorKind::StorageBuffer));
+        /// assert_eq!(DescriptorKind::StorageBuffer.to_vk(), vk::DescriptorType::STORAGE_BUFFER);
+        /// ```
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[non_exhaustive]
+        pub enum DescriptorKind {
+            $(
+                #[doc = concat!("`VK_DESCRIPTOR_TYPE_", stringify!($type), "`" $(, $note)?, ".")]
+                $kind,
+            )*
+        }
+
+        impl DescriptorKind {
+            /// All types, in the order of Vulkan's numbers.
+            pub const ALL: [Self; 14] = [$(Self::$kind),*];
+
+            /// Returns the Vulkan value.
+            #[must_use]
+            pub const fn to_vk(self) -> vk::DescriptorType {
+                match self {
+                    $(Self::$kind => vk::DescriptorType::$type,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Sampler SAMPLER;
+    CombinedImageSampler COMBINED_IMAGE_SAMPLER;
+    SampledImage SAMPLED_IMAGE;
+    StorageImage STORAGE_IMAGE;
+    UniformTexelBuffer UNIFORM_TEXEL_BUFFER;
+    StorageTexelBuffer STORAGE_TEXEL_BUFFER;
+    UniformBuffer UNIFORM_BUFFER;
+    StorageBuffer STORAGE_BUFFER;
+    UniformBufferDynamic UNIFORM_BUFFER_DYNAMIC;
+    StorageBufferDynamic STORAGE_BUFFER_DYNAMIC;
+    InputAttachment INPUT_ATTACHMENT;
+    InlineUniformBlock INLINE_UNIFORM_BLOCK ": counted in bytes, as in Vulkan";
+    AccelerationStructure ACCELERATION_STRUCTURE_KHR;
+    Mutable MUTABLE_EXT;
 }
 
 impl DescriptorKind {
-    /// All types, in the order of Vulkan's numbers.
-    pub const ALL: [Self; 14] = [
-        Self::Sampler,
-        Self::CombinedImageSampler,
-        Self::SampledImage,
-        Self::StorageImage,
-        Self::UniformTexelBuffer,
-        Self::StorageTexelBuffer,
-        Self::UniformBuffer,
-        Self::StorageBuffer,
-        Self::UniformBufferDynamic,
-        Self::StorageBufferDynamic,
-        Self::InputAttachment,
-        Self::InlineUniformBlock,
-        Self::AccelerationStructure,
-        Self::Mutable,
-    ];
-
-    /// Returns the Vulkan value.
-    #[must_use]
-    pub const fn to_vk(self) -> vk::DescriptorType {
-        match self {
-            Self::Sampler => vk::DescriptorType::SAMPLER,
-            Self::CombinedImageSampler => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
-            Self::SampledImage => vk::DescriptorType::SAMPLED_IMAGE,
-            Self::StorageImage => vk::DescriptorType::STORAGE_IMAGE,
-            Self::UniformTexelBuffer => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
-            Self::StorageTexelBuffer => vk::DescriptorType::STORAGE_TEXEL_BUFFER,
-            Self::UniformBuffer => vk::DescriptorType::UNIFORM_BUFFER,
-            Self::StorageBuffer => vk::DescriptorType::STORAGE_BUFFER,
-            Self::UniformBufferDynamic => vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC,
-            Self::StorageBufferDynamic => vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
-            Self::InputAttachment => vk::DescriptorType::INPUT_ATTACHMENT,
-            Self::InlineUniformBlock => vk::DescriptorType::INLINE_UNIFORM_BLOCK,
-            Self::AccelerationStructure => vk::DescriptorType::ACCELERATION_STRUCTURE_KHR,
-            Self::Mutable => vk::DescriptorType::MUTABLE_EXT,
-        }
-    }
-
     /// Returns the kind of a type; `None` for types of vendor extensions.
     #[must_use]
     pub fn from_vk(descriptor_type: vk::DescriptorType) -> Option<Self> {
@@ -95,23 +67,9 @@ impl DescriptorKind {
     }
 
     /// Returns the index in [`Self::ALL`].
+    #[expect(clippy::as_conversions, reason = "the kinds are few, and numbered from 0 on")]
     pub(super) const fn index(self) -> usize {
-        match self {
-            Self::Sampler => 0,
-            Self::CombinedImageSampler => 1,
-            Self::SampledImage => 2,
-            Self::StorageImage => 3,
-            Self::UniformTexelBuffer => 4,
-            Self::StorageTexelBuffer => 5,
-            Self::UniformBuffer => 6,
-            Self::StorageBuffer => 7,
-            Self::UniformBufferDynamic => 8,
-            Self::StorageBufferDynamic => 9,
-            Self::InputAttachment => 10,
-            Self::InlineUniformBlock => 11,
-            Self::AccelerationStructure => 12,
-            Self::Mutable => 13,
-        }
+        self as usize
     }
 }
 
@@ -201,18 +159,14 @@ impl DescriptorCounts {
     /// Subtracts `counts`; saturates at zero.
     #[inline]
     pub fn take(&mut self, counts: &Self) {
-        for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
-            debug_assert!(*have >= *take, "more is taken than there is");
-            *have = have.saturating_sub(*take);
-        }
+        debug_assert!(counts.fits(self), "more is taken than there is");
+        *self = self.minus(counts);
     }
 
     /// Adds `counts`; saturates at `u32::MAX`.
     #[inline]
     pub fn put(&mut self, counts: &Self) {
-        for (have, put) in self.slots.iter_mut().zip(&counts.slots) {
-            *have = have.saturating_add(*put);
-        }
+        *self = self.zip(counts, u32::saturating_add);
     }
 
     /// Multiplies each count by `factor`; saturates at `u32::MAX`.
@@ -226,14 +180,12 @@ impl DescriptorCounts {
 
     /// Returns the difference of each count; saturates at zero.
     #[must_use]
-    pub(crate) fn minus(mut self, counts: &Self) -> Self {
-        for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
-            *have = have.saturating_sub(*take);
-        }
-        self
+    pub(crate) fn minus(self, counts: &Self) -> Self {
+        self.zip(counts, u32::saturating_sub)
     }
 
     /// Combines each pair of counts with `choose`.
+    #[inline]
     #[must_use]
     pub(crate) fn zip(mut self, other: &Self, choose: impl Fn(u32, u32) -> u32) -> Self {
         for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
@@ -244,11 +196,8 @@ impl DescriptorCounts {
 
     /// Returns the larger count of each kind.
     #[must_use]
-    pub fn max(mut self, other: &Self) -> Self {
-        for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
-            *slot = (*slot).max(*other);
-        }
-        self
+    pub fn max(self, other: &Self) -> Self {
+        self.zip(other, u32::max)
     }
 
     /// Iterates over the kinds with non-zero counts, in the order of [`DescriptorKind::ALL`].
@@ -268,10 +217,8 @@ impl Counts for DescriptorCounts {
     /// Subtracts without saturation: the engine has checked that the counts fit.
     #[inline]
     fn take(&mut self, counts: &Self) {
-        for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
-            debug_assert!(*have >= *take, "more is taken than there is");
-            *have = have.wrapping_sub(*take);
-        }
+        debug_assert!(counts.fits(self), "more is taken than there is");
+        *self = self.zip(counts, u32::wrapping_sub);
     }
 
     #[inline]

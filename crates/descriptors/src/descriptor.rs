@@ -1,7 +1,5 @@
 //! One descriptor: written into a set, or as bytes into a descriptor buffer.
 
-use std::error::Error;
-use std::fmt;
 use std::ptr;
 
 use ash::vk::{self, Handle};
@@ -323,30 +321,27 @@ impl Descriptor {
                 image = attachment.with_sampler(vk::Sampler::null());
                 vk::DescriptorDataEXT { p_input_attachment_image: &image }
             }
-            Self::UniformTexelBuffer(texels) => {
-                address = texel_address(&texels, kind)?;
-                vk::DescriptorDataEXT { p_uniform_texel_buffer: pointer(&address, is_no_address(&address)) }
+            Self::UniformTexelBuffer(_) => {
+                address = self.address()?;
+                vk::DescriptorDataEXT { p_uniform_texel_buffer: pointer(&address, address.address == 0) }
             }
-            Self::StorageTexelBuffer(texels) => {
-                address = texel_address(&texels, kind)?;
-                vk::DescriptorDataEXT { p_storage_texel_buffer: pointer(&address, is_no_address(&address)) }
+            Self::StorageTexelBuffer(_) => {
+                address = self.address()?;
+                vk::DescriptorDataEXT { p_storage_texel_buffer: pointer(&address, address.address == 0) }
             }
-            Self::UniformBuffer(buffer) => {
-                address = buffer_address(&buffer, kind)?;
-                vk::DescriptorDataEXT { p_uniform_buffer: pointer(&address, is_no_address(&address)) }
+            Self::UniformBuffer(_) => {
+                address = self.address()?;
+                vk::DescriptorDataEXT { p_uniform_buffer: pointer(&address, address.address == 0) }
             }
-            Self::StorageBuffer(buffer) => {
-                address = buffer_address(&buffer, kind)?;
-                vk::DescriptorDataEXT { p_storage_buffer: pointer(&address, is_no_address(&address)) }
+            Self::StorageBuffer(_) => {
+                address = self.address()?;
+                vk::DescriptorDataEXT { p_storage_buffer: pointer(&address, address.address == 0) }
             }
             Self::UniformBufferDynamic(_) | Self::StorageBufferDynamic(_) => {
                 return Err(DescriptorDataError::Dynamic { kind });
             }
-            Self::AccelerationStructure(AccelerationStructureDescriptor { handle, address }) => {
-                let null = handle.is_null().then_some(0);
-                let acceleration_structure =
-                    address.or(null).ok_or(DescriptorDataError::NoAddress { kind })?;
-                vk::DescriptorDataEXT { acceleration_structure }
+            Self::AccelerationStructure(_) => {
+                vk::DescriptorDataEXT { acceleration_structure: self.address()?.address }
             }
         };
         let info = vk::DescriptorGetInfoEXT::default().ty(kind.to_vk()).data(data);
@@ -357,11 +352,6 @@ impl Descriptor {
 /// Returns a pointer to the value, or null for the null descriptor.
 fn pointer<T>(value: &T, is_null: bool) -> *const T {
     if is_null { ptr::null() } else { value }
-}
-
-/// Returns true for an address of zero, which stands for the null descriptor.
-fn is_no_address(address: &vk::DescriptorAddressInfoEXT<'_>) -> bool {
-    address.address == 0
 }
 
 fn buffer_address(
@@ -427,24 +417,12 @@ pub enum DescriptorDataError {
     },
 }
 
-impl fmt::Display for DescriptorDataError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAddress { kind } => {
-                write!(f, "a {kind:?} for a descriptor buffer needs its device address")
-            }
-            Self::Range { kind, range } => {
-                write!(f, "a {kind:?} for a descriptor buffer needs its size in bytes, which is not {range}")
-            }
-            Self::NoCreateInfo { kind } => {
-                write!(f, "a {kind:?} for a heap of VK_EXT_descriptor_heap needs what it was created from")
-            }
-            Self::Dynamic { kind } => write!(f, "there is no {kind:?} in descriptor buffers"),
-        }
-    }
+sublet_engines::errors! { DescriptorDataError:
+    NoAddress { kind } => "a {kind:?} for a descriptor buffer needs its device address";
+    Range { kind, range } => "a {kind:?} for a descriptor buffer needs its size in bytes, which is not {range}";
+    NoCreateInfo { kind } => "a {kind:?} for a heap of VK_EXT_descriptor_heap needs what it was created from";
+    Dynamic { kind } => "there is no {kind:?} in descriptor buffers";
 }
-
-impl Error for DescriptorDataError {}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test")]

@@ -1,8 +1,6 @@
 //! The descriptor capabilities of a device, shared by all allocators of the device.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -278,31 +276,8 @@ pub enum CreateDescriptorDeviceError {
     NoDescriptorHeap,
 }
 
-impl From<MissingFunction> for CreateDescriptorDeviceError {
-    fn from(missing: MissingFunction) -> Self {
-        Self::Missing(missing)
-    }
-}
-
-impl fmt::Display for CreateDescriptorDeviceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(error) => write!(f, "the device does not have what descriptors need: {error}"),
-            Self::NoDescriptorHeap => {
-                f.write_str("the model is descriptor heaps, and the program has not enabled them")
-            }
-            Self::NoDescriptorBuffer => {
-                f.write_str("descriptor buffers are asked for, and the feature is not enabled")
-            }
-        }
-    }
-}
-
-impl Error for CreateDescriptorDeviceError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Missing(missing) => missing.source(),
-            Self::NoDescriptorBuffer | Self::NoDescriptorHeap => None,
-        }
-    }
+sublet_engines::errors! { CreateDescriptorDeviceError:
+    Missing(error: MissingFunction) => "the device does not have what descriptors need: {error}";
+    NoDescriptorHeap => "the model is descriptor heaps, and the program has not enabled them";
+    NoDescriptorBuffer => "descriptor buffers are asked for, and the feature is not enabled";
 }

@@ -1,8 +1,6 @@
 //! A descriptor set layout, with the properties that the library needs.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -358,17 +356,10 @@ pub enum SetLayoutError {
     },
 }
 
-impl fmt::Display for SetLayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownType { binding, descriptor_type } => {
-                write!(f, "binding {binding} has descriptors of type {descriptor_type:?}, which is not known")
-            }
-        }
-    }
+sublet_engines::errors! { SetLayoutError:
+    UnknownType { binding, descriptor_type } =>
+        "binding {binding} has descriptors of type {descriptor_type:?}, which is not known";
 }
-
-impl Error for SetLayoutError {}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test")]

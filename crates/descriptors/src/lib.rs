@@ -23,6 +23,19 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// Locks. Each is taken before those to its right:
+//
+//   PersistentSets   Bucket::growing > registry > Bucket::state; waiting
+//   DescriptorHeap   growing > slots > locks of the store; dropped > slots
+//   stores           the heap's growing > Growing::turn > now > content; turn > outgrown; ClassicStore::writes > now
+//   HostHeap         Shelves::names
+//
+// `PersistentSets::vacate` takes a bucket's `growing` under `registry`, but only tries to, so it cannot deadlock.
+// `registry`, `waiting`, `slots`, `dropped`, `content` and `names` are never held over a driver call.
+// Events of persistent sets are emitted after their locks are released. Events of a store that grows, or destroys what
+// it has outgrown, are emitted under `growing` and `turn`, or `outgrown`. Callbacks of `walk_pools` and `walk` run under
+// `state` and `slots`. A store of the program runs under the locks that the heap holds when it calls it.
+
 mod batch;
 mod binder;
 mod counts;

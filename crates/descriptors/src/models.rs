@@ -25,7 +25,7 @@ pub enum BindingModel {
     /// `VK_EXT_descriptor_buffer`.
     Buffer,
     /// `VK_EXT_descriptor_heap`, for heaps only: pipelines then have no sets. Only chosen if the program requests it.
-    /// **Tested only on the simulated driver, not on hardware.**
+    /// **Tested on lavapipe of Mesa 26.2 and on the simulated driver, but on no GPU yet.**
     Heap,
 }
 
@@ -50,9 +50,10 @@ const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 /// Each row has its source above it: a measurement of this repository, or a pull request of DXVK, which also chooses by
 /// driver. Other drivers get sets, for which every driver is tuned.
 ///
-/// No row selects heaps. The library has not run with them on hardware, and no source names a driver on which they are
-/// better: NVIDIA's 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK,
-/// which uses them from 595.84 on, reports that they were slower with the first such drivers.
+/// No row selects heaps. Their pipelines have mappings and no layout, and a [`Binder`](crate::Binder) cannot bind them,
+/// so a program that did not request them would not work. No source names a driver on which they are better: NVIDIA's
+/// 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK, which uses them from
+/// 595.84 on, reports that they were slower with the first such drivers.
 const TABLE: [KnownModel; 8] = [
     // Half the CPU cycles (H200, driver 580: `benches/RESULTS.md`). GPU time is equal, or up to 5 % higher:
     // doitsujin/dxvk#4964.
@@ -75,8 +76,8 @@ const TABLE: [KnownModel; 8] = [
 
 impl BindingModel {
     /// Returns the best known model of a driver, on a device with this id (`VkPhysicalDeviceProperties::deviceID`).
-    /// [`Self::Sets`] for unknown drivers. Never [`Self::Auto`], and not [`Self::Heap`] yet: no source names a driver
-    /// on which that is better.
+    /// [`Self::Sets`] for unknown drivers. Never [`Self::Auto`], and never [`Self::Heap`]: its pipelines have no layout,
+    /// so programs must request it.
     ///
     /// [The guide](crate::guide#which-driver-gets-what) has the table with its sources. A program with
     /// better measurements sets [`DescriptorDeviceCreateInfo::model`](super::DescriptorDeviceCreateInfo::model).
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(of(vk::DriverId::ARM_PROPRIETARY, 0), BindingModel::Sets, "not listed");
     }
 
-    /// A row needs a source, and hardware on which the library was tested.
+    /// A program that did not request them creates its pipelines with layouts.
     #[test]
     fn no_driver_gets_heaps_unasked() {
         assert!(TABLE.iter().all(|known| known.model != BindingModel::Heap));

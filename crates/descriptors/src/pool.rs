@@ -1,9 +1,7 @@
 //! One `VkDescriptorPool`: created from counts, reset, destroyed. Its owner decides which sets it holds.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use std::error::Error;
 use std::ffi::CString;
-use std::fmt;
 use std::time::Instant;
 
 use ash::vk;
@@ -265,30 +263,12 @@ pub enum CreateDescriptorPoolError {
     },
 }
 
-impl fmt::Display for CreateDescriptorPoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Driver { sets, descriptors, source } => write!(
-                f,
-                "the driver did not make a descriptor pool of {sets} sets and {descriptors} descriptors: {source}"
-            ),
-            Self::UpdateAfterBindLimit { needed, left, source } => write!(
-                f,
-                "a pool of {needed} descriptors that are updated after they are bound: the limit of the device leaves \
-                 {left}, and {source}"
-            ),
-            Self::Unsupported { missing } => {
-                write!(f, "descriptors of a type that needs {missing:?}, which the program has not enabled")
-            }
-        }
-    }
-}
-
-impl Error for CreateDescriptorPoolError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver { source, .. } | Self::UpdateAfterBindLimit { source, .. } => source.source(),
-            Self::Unsupported { .. } => None,
-        }
-    }
+sublet_engines::errors! { CreateDescriptorPoolError:
+    Driver { sets, descriptors, source } =>
+        "the driver did not make a descriptor pool of {sets} sets and {descriptors} descriptors: {source}",
+        source;
+    UpdateAfterBindLimit { needed, left, source } =>
+        "a pool of {needed} descriptors that are updated after they are bound: the limit of the device leaves \
+         {left}, and {source}", source;
+    Unsupported { missing } => "descriptors of a type that needs {missing:?}, which the program has not enabled";
 }

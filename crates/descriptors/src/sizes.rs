@@ -14,7 +14,6 @@ pub(crate) const MAX_DESCRIPTOR_BYTES: usize = 256;
 /// ```
 /// # use sublet::sim; use sublet_descriptors::*;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let sizes = DescriptorSizes::of(&device);
 /// // This device has no descriptor buffers.

@@ -123,6 +123,12 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_two_does_not_matter() {
+        let (small, large) = (Alignment::from_log2(3), Alignment::from_log2(5));
+        assert_eq!((small.max(large), large.max(small), large.max(large)), (large, large, large));
+    }
+
+    #[test]
     fn a_limit_is_rounded_up() {
         let least = |limit| Alignment::at_least(limit).get();
         assert_eq!((least(0), least(1), least(48), least(64)), (1, 1, 64, 64));

@@ -44,6 +44,7 @@ mod buddy;
 pub mod cast;
 mod chunks;
 mod counted;
+mod errors;
 mod linear;
 mod tlsf;
 

@@ -4,7 +4,7 @@
 //! only snapshots. [`stats_string()`] and its variants write the JSON that VMA's tools read.
 //!
 //! Features: `snapshots` (default) adds everything except the statistics strings, and needs serde. `trace` adds
-//! `recording_to_perfetto`.
+//! `History`, a page of a whole recording, and `recording_to_perfetto`. `findings` adds `Findings`.
 //!
 //! ```
 //! use sublet_report::Snapshot;
@@ -31,7 +31,11 @@ mod chrome;
 mod comparison;
 #[cfg(feature = "snapshots")]
 mod figures;
+#[cfg(feature = "findings")]
+mod findings;
 mod flags;
+#[cfg(feature = "trace")]
+mod history;
 #[cfg(feature = "snapshots")]
 mod page;
 #[cfg(feature = "snapshots")]
@@ -53,6 +57,13 @@ mod writer;
 pub use comparison::{Change, Comparison, Matching, NameChange, VectorChange};
 #[cfg(feature = "snapshots")]
 pub use figures::{Figures, Fragmentation, Group, suspected_leaks};
+#[cfg(feature = "findings")]
+pub use findings::{
+    FindingKind, FindingLimit, FindingObject, Findings, LimitBreach, MemoryFinding, MomentSums,
+    PresetOutcome, ReadLimitError,
+};
+#[cfg(feature = "trace")]
+pub use history::History;
 #[cfg(feature = "snapshots")]
 pub use page::Page;
 #[cfg(feature = "snapshots")]

@@ -1,68 +1,69 @@
-//! A Vulkan driver in Rust, in process, on host memory: to test memory code with no GPU.
+//! A Vulkan driver in Rust, in process, on host memory: tests memory code without a GPU.
 //!
 //! A [`Gpu`] is an instance, a device and a queue of a simulated GPU. Its objects are ash's own, and every call goes
-//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver. It poses as one of the real GPUs of
-//! [`profiles`], with that GPU's heaps, memory types, limits and requirements.
+//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver. It simulates one of the real GPUs
+//! of [`profiles`], with that GPU's heaps, memory types, limits and requirements.
 //!
 //! # What it does
 //!
-//! - **Memory is real** host memory. It costs nothing until it is touched; heap sizes and `maxMemoryAllocationCount`
-//!   are kept. Copies and fills that a queue executes really move the bytes.
+//! - **Memory is real** host memory, which takes no space until it is written. Heap sizes and
+//!   `maxMemoryAllocationCount` are enforced. Copies and fills on a queue move the bytes.
 //! - **Memory that is not coherent has two sides**: what `vkMapMemory` returns, and what the device sees. Only
-//!   `vkFlushMappedMemoryRanges` and `vkInvalidateMappedMemoryRanges` copy between them, so that a forgotten flush
-//!   shows as wrong bytes. ([`Gpu::read_memory`] looks from the device's side.)
+//!   `vkFlushMappedMemoryRanges` and `vkInvalidateMappedMemoryRanges` copy between them, so a forgotten flush shows as
+//!   wrong bytes. [`Gpu::read_memory`] reads the device's side.
 //! - **Wrong use is reported** as the validation layers do, with the valid-usage identifier of the Vulkan
-//!   specification: [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and answers
-//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result; an object that is destroyed at the wrong time is destroyed
-//!   all the same. A stale handle is a report too, and never a wild access. Reports also go to the program's own
-//!   `VkDebugUtilsMessengerEXT`, to `tracing`, and those that nobody read to standard error.
-//! - **It sees what validation layers do not**, because it knows where everything lies:
+//!   specification: [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and returns
+//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result. An object that is destroyed at the wrong time is still
+//!   destroyed. A stale handle is reported, and never dereferenced. Reports also go to the program's own
+//!   `VkDebugUtilsMessengerEXT` and to `tracing`; unread ones go to standard error.
+//! - **It reports what validation layers cannot see**, because it knows the place of every resource:
 //!
 //!   | report | meaning |
 //!   |---|---|
-//!   | `SUBLET-overlap` | two resources share bytes, and neither [`Gpu::allow_aliasing`], [`Gpu::declare_aliasing`] nor `VK_IMAGE_CREATE_ALIAS_BIT` on both says that they may |
+//!   | `SUBLET-overlap` | two resources share bytes, and neither [`Gpu::allow_aliasing`], [`Gpu::declare_aliasing`] nor `VK_IMAGE_CREATE_ALIAS_BIT` on both allows it |
 //!   | `SUBLET-granularity` | a linear and an optimal resource share a page of `bufferImageGranularity` |
 //!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
-//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck`, `SUBLET-vkCmdWaitEvents-never-set` | the program waits for what nothing that is submitted will do |
-//!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
-//!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
+//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck`, `SUBLET-vkCmdWaitEvents-never-set` | the program waits for a signal that no submission will send |
+//!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and freed without, or the reverse |
+//!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for a resource that is not sparse, or for less than whole pages |
 //!   | `SUBLET-update-while-pending` | a descriptor with `UPDATE_AFTER_BIND` and without `UPDATE_UNUSED_WHILE_PENDING` is updated after a submission that still uses its set |
 //!   | `SUBLET-no-kernel`, `SUBLET-kernel-panicked` | a dispatch for which there is no closure, or whose closure panicked |
-//!   | `SUBLET-descriptor-binding`, and others that [`Kernel`] lists | a shader looks at a descriptor that is not there, or not what it should be |
-//!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
+//!   | `SUBLET-descriptor-binding`, and others that [`Kernel`] lists | a shader reads a descriptor that is missing or of the wrong kind |
+//!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was called for more than 2^24 different descriptors |
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear`, `SUBLET-unsupported-blit`, `SUBLET-unsupported-resolve` | a format that the simulated device cannot clear, convert or average: its channels are not whole bytes |
 //!   | `SUBLET-unsupported-rendering` | rendering that is suspended and resumed; passes of several subpasses, with input attachments, or in secondary command buffers; framebuffers without images |
 //!   | `SUBLET-unsupported-pipeline` | dynamic state other than viewports and scissors |
-//!   | `SUBLET-exclusive-ownership` | a family of queues uses, or gives away, what another one owns; where [`GpuBuilder::hazards`] are looked for |
-//!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
-//!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
-//!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
+//!   | `SUBLET-exclusive-ownership` | a queue family uses, or releases, a resource that another family owns; only with [`GpuBuilder::hazards`] |
+//!   | `SUBLET-transfer-failed` | the host has no memory left for the device's |
+//!   | `SUBLET-memory-limit` | device memory exceeds [`GpuBuilder::memory_limit`], or `SUBLET_SIM_MEMORY_LIMIT` is not a number |
+//!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names neither a GPU nor a readable file with one |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
 //! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for
-//!   what submissions still use. Pools refuse as the profile's driver does, which may be never:
-//!   [`DescriptorPoolPolicy`]; what a driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known
-//!   faults of drivers can be switched on, [`DescriptorQuirk`]. Tests can read the contents of sets and the bindings of
-//!   command buffers: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//!   what submissions still use. Pools refuse as the profile's driver does, which may be never
+//!   ([`DescriptorPoolPolicy`]). [`Gpu::descriptor_pool_overruns`] counts sets and descriptors beyond the sizes of
+//!   their pools, and [`DescriptorQuirk`] selects known faults of drivers. Tests can read the contents of sets and the
+//!   bindings of command buffers: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`],
+//!   [`Gpu::push_constants`].
 //! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
-//!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
-//!   are known again, so that one that was overwritten or never written is not taken for another.
+//!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. The device recognises
+//!   a descriptor by its bytes, so an overwritten or unwritten one is not taken for another.
 //! - **Descriptor heaps** (`VK_EXT_descriptor_heap`) where the profile has them, as `nvidia-rtx-5070-ti` does, or the
 //!   GPU is [given them](GpuBuilder::descriptor_heap). Resource and sampler heaps with the driver's reserved ranges,
-//!   push data, and the mapping of sets and bindings with every source, though no shader has a record here. Secondary
-//!   command buffers inherit no heaps.
+//!   push data, and the mapping of sets and bindings with every source except shader records. Secondary command buffers
+//!   inherit heaps.
 //! - **Images**: copies, clears, blits of either filter, resolves, and rendering, whose attachments are cleared,
-//!   loaded, stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
-//! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in
-//!   its place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants,
-//!   device addresses. Descriptors are checked when a shader reads them, see [`Kernel`]. A draw has vertices, indices
-//!   and attachments besides, see [`KernelDraw`], and no rasterizer.
-//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
-//!   what they use must not be destroyed before. There may be several queues, each with its own order, see
-//!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
-//! - **Hazards**, if [`GpuBuilder::hazards`] asks for it. Each access is compared with those before it. Accesses are
-//!   those of copies, fills, updates, clears, blits, resolves, indirect dispatches, attachments, of a draw's commands,
+//!   loaded, stored and resolved: dynamic rendering, and render passes of one subpass, which also change layouts.
+//! - **Shaders are closures**: [`Gpu::set_kernel`] sets the closure of an entry point. A dispatch or a draw runs it in
+//!   queue order, with the current bindings: sets, push descriptors, descriptor buffers, push constants, device
+//!   addresses. Descriptors are checked when a shader reads them, see [`Kernel`]. A draw also has vertices, indices and
+//!   attachments, see [`KernelDraw`], and no rasterizer.
+//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`];
+//!   until then, destroying an object that they use is reported. [`GpuBuilder::queues`] adds queues, each with its own
+//!   order, and [`GpuBuilder::family`] queue families.
+//! - **Hazards**, if [`GpuBuilder::hazards`] is set. Each access is compared with those before it. Accesses are those
+//!   of copies, fills, updates, clears, blits, resolves, indirect dispatches, attachments, of a draw's commands,
 //!   indices and vertices, and of a [`Kernel`]'s buffers and images. Buffers are compared by bytes, images by
 //!   subresources and areas, and images in shaders by subresources. Barriers and events of either interface, the
 //!   dependencies of render passes, semaphores with their stages, and waits of the host order accesses, also across
@@ -70,10 +71,10 @@
 //!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues). A
 //!   report has both calls, the shared part, and the missing link: a semaphore, an execution dependency, an
 //!   availability or a visibility. The ownership of queue families is checked too. The validation layer agrees on a
-//!   common list of programs. The access of a shader is what its closure reads and writes, and not what its descriptors
-//!   allow. These accesses are not seen: by address, in descriptor heaps, inline, to the descriptors themselves, by the
-//!   host, and to images that share memory with another resource.
-//! - **Ordered faults**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
+//!   common list of programs. The accesses of a shader are those that its closure makes, not those that its descriptors
+//!   allow. These accesses are not checked: by address, in descriptor heaps, inline, to the descriptors themselves, by
+//!   the host, and to images that share memory with another resource.
+//! - **Faults on request**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
 //!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
 //!
@@ -107,15 +108,15 @@
 //! for profile in profiles::ALL {
 //!     let gpu = Gpu::new(profile);
 //!     let kind = profile.types.iter().position(|kind| kind.flags.contains(visible)).unwrap() as u32;
-//!     // It works, and the device sees the bytes.
+//!     // The upload succeeds, and the device sees the bytes.
 //!     let memory = upload(gpu.device(), kind, 7).unwrap();
 //!     assert_eq!(unsafe { gpu.read_memory(memory, 0, 256) }.unwrap(), [7; 256]);
 //!     unsafe { gpu.device().free_memory(memory, None) };
-//!     // It fails well: nothing is left behind.
+//!     // After a failure nothing is left behind.
 //!     gpu.faults().fail_nth("vkMapMemory", 0, vk::Result::ERROR_MEMORY_MAP_FAILED);
 //!     assert_eq!(upload(gpu.device(), kind, 7), Err(vk::Result::ERROR_MEMORY_MAP_FAILED));
 //!     assert!(gpu.live().is_empty());
-//!     // And it broke no rule.
+//!     // No rule was broken.
 //!     gpu.assert_silent();
 //! }
 //! ```
@@ -126,21 +127,20 @@
 //!
 //! # What it does not simulate
 //!
-//! - Drawing, and every function that has nothing to do with memory, descriptors or dispatches: they are not offered,
-//!   and `vkGetDeviceProcAddr` says so. Of a shader module only the first word is read.
-//! - Samplers and views beyond their lives: what a sampler does to texels, and which part of an image a view shows.
-//! - Null descriptors, acceleration structures in descriptors, pools that allocate more than they were made for
+//! - Rasterization, and functions that do not concern memory, descriptors, dispatches or draws: `vkGetDeviceProcAddr`
+//!   returns null for them. Only the first word of a shader module is read.
+//! - The effect of samplers on texels, and the part of an image that a view selects. Only their lifetimes are checked.
+//! - Null descriptors, acceleration structures in descriptors, pools that may exceed their sizes
 //!   (`VK_NV_descriptor_pool_overallocation`), and embedded or YCbCr samplers.
 //! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device.
-//!   (Pages of sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
-//! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the
-//!   bytes of what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
-//! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
-//! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
-//! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory
-//!   race, here as there.
-//! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the
-//!   judge of that. So they are for what shaders statically use: here a set may lack what no shader reads.
+//!   `vkQueueBindSparse` binds pages of sparse buffers at once, not in queue order.
+//! - Memory shared with another process or API. Within one process, memory imported from a file descriptor has the
+//!   bytes of the exported memory while that lives. Other handle types are only recorded, see [`MemoryInfo`].
+//! - Eviction: a full heap refuses. [`Faults::set_budget`] sets budgets.
+//! - Time, except by [`Faults::delay`].
+//! - Protection from races of the program: two threads that write the same bytes of mapped memory race, as on a GPU.
+//! - Most valid usage that concerns neither memory nor descriptors, and the static use of descriptors by shaders: here
+//!   a set may lack descriptors that no shader reads. Use the validation layers for both.
 #![deny(unsafe_code)]
 
 mod commands;
@@ -171,7 +171,7 @@ pub use gpu::null::NullGpu;
 pub use hazards::feed;
 pub use objects::descriptors::contents::SimulatedDescriptor;
 pub use objects::kernels::Kernel;
-pub use objects::log::AllocateCall;
+pub use objects::log::{AllocateCall, SyncedRange};
 pub use objects::memory::MemoryInfo;
 pub use objects::messages::Message;
 

@@ -409,6 +409,26 @@ tagged! {
     CommandBufferInheritanceDescriptorHeapInfoEXT = 10;
 }
 
+/// Implements [`Default`] for structures without a type tag.
+macro_rules! zeroed {
+    ($($name:ident)*) => {$(
+        impl Default for $name {
+            fn default() -> Self {
+                // SAFETY: numbers and nullable pointers: zero is valid for each.
+                unsafe { std::mem::MaybeUninit::zeroed().assume_init() }
+            }
+        }
+    )*};
+}
+
+zeroed! {
+    DescriptorMappingSourceConstantOffsetEXT
+    DescriptorMappingSourcePushIndexEXT
+    DescriptorMappingSourceIndirectIndexEXT
+    DescriptorMappingSourceIndirectIndexArrayEXT
+    DescriptorMappingSourceShaderRecordIndexEXT
+}
+
 // SAFETY: `structextends` of the registry, for this and those below.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for PhysicalDeviceDescriptorHeapFeaturesEXT {}
 // SAFETY: as above.

@@ -18,6 +18,8 @@ pub fn compile_with(shader: &str, flags: spv::WriterFlags) -> Result<Vec<u32>> {
     let info = Validator::new(ValidationFlags::all(), Capabilities::all())
         .validate(&module)
         .map_err(|error| error.emit_to_string(shader))?;
-    let options = spv::Options { lang_version: (1, 0), flags, ..Default::default() };
+    // Ray queries require SPIR-V 1.4.
+    let lang_version = if module.special_types.ray_desc.is_some() { (1, 4) } else { (1, 0) };
+    let options = spv::Options { lang_version, flags, ..Default::default() };
     Ok(spv::write_vec(&module, &info, &options, None)?)
 }

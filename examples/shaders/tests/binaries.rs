@@ -11,7 +11,7 @@ use naga::back::spv::WriterFlags;
 use sublet_shader_examples::compile_with;
 
 /// Files below the root of the repository, without their extensions.
-const SHADERS: [&str; 9] = [
+const SHADERS: [&str; 13] = [
     "crates/frame/src/list/downsample",
     "crates/frame/tests/frames/paint",
     "crates/frame/tests/layer/add",
@@ -21,6 +21,10 @@ const SHADERS: [&str; 9] = [
     "tests/vulkan/descriptors/add",
     "tests/vulkan/descriptors/add_from_heap",
     "tests/vulkan/descriptors/add_in_heap",
+    "tests/vulkan/descriptors/draw",
+    "tests/vulkan/descriptors/look",
+    "tests/vulkan/descriptors/rays",
+    "tests/vulkan/descriptors/texels",
 ];
 
 #[test]

@@ -280,7 +280,8 @@ impl Allocator {
         let destination = AllocationId { shard: 0, key: planned.planned.key.0, ..planned.source() };
         // Before the move: afterwards the old place may be granted again.
         self.record_move(open, planned, Outcome::Completing(destination));
-        let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
+        let complete = || vector.complete(&self.inner.context, &planned.planned, persistent, users);
+        let completed = self.inner.with_addresses(complete, |error| Some(error));
         let (grant, emptied) = completed.map_err(|error| {
             self.record_move(open, planned, Outcome::Failed(destination));
             if is_watched {

@@ -21,6 +21,7 @@ impl AllocatorInner {
         let &AllocatorFacts {
             api_version,
             flags,
+            growth,
             preferred_large_heap_block_size,
             ref block_sizes,
             ref heap_size_limits,
@@ -67,6 +68,9 @@ impl AllocatorInner {
             min_buffer_image_granularity: settings.min_buffer_image_granularity,
             exceed_max_allocation_count: settings.exceed_max_allocation_count,
             block_sizes: block_sizes.to_vec(),
+            growth,
+            part: 0,
+            opening_records: 0,
         }
     }
 

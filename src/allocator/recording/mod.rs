@@ -1,8 +1,8 @@
 //! Writes records of calls, and starts and stops recordings. Without the feature `trace`, `not_recording.rs` replaces
 //! this folder.
 //!
-//! An allocation is recorded after it was made, and its free before it happens. So the records are in a possible order:
-//! between the two, no other allocation is recorded at the same place.
+//! An allocation is recorded after it was made, and a free before it happens. So no two allocations of a recording are
+//! at the same place at once.
 
 mod beginning;
 
@@ -16,7 +16,9 @@ use parking_lot::Mutex;
 use super::recorded_call::{Outcome, RecordedCall};
 use super::{Allocator, AllocatorCreateInfo, AllocatorInner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
+use crate::create_info::{
+    AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, GrowthPreset, PoolCreateInfo,
+};
 use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
 use crate::operations::operations;
@@ -64,6 +66,7 @@ macro_rules! call_writer {
             $(#[$doc:meta])* $name:ident $code:literal $word:literal
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
+        { $($foreign:tt)* }
     ) => {
         impl Allocator {
             /// Writes the record of a call. If the variant is known at compile time, the other arms vanish.
@@ -93,6 +96,7 @@ const POOL_BYTES: usize = 10;
 struct AllocatorFacts {
     api_version: u32,
     flags: AllocatorCreateFlags,
+    growth: GrowthPreset,
     preferred_large_heap_block_size: u64,
     block_sizes: Box<[BlockSizes]>,
     heap_size_limits: Box<[u64]>,
@@ -124,6 +128,7 @@ impl Recording {
             created: AllocatorFacts {
                 api_version: info.api_version,
                 flags: info.flags,
+                growth: info.growth,
                 preferred_large_heap_block_size: info.preferred_large_heap_block_size,
                 block_sizes: info.block_sizes.into(),
                 heap_size_limits: info.heap_size_limits.into(),

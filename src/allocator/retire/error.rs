@@ -64,22 +64,7 @@ pub enum TimelineError {
     },
 }
 
-impl fmt::Display for TimelineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingFunction(error) => write!(f, "timeline semaphores cannot be read: {error}"),
-            Self::Driver { timeline, source } => {
-                write!(f, "the counter of timeline {} was not read: {source}", timeline.index())
-            }
-        }
-    }
-}
-
-impl Error for TimelineError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::MissingFunction(error) => error.source(),
-            Self::Driver { source, .. } => source.source(),
-        }
-    }
+sublet_engines::errors! { TimelineError:
+    MissingFunction(error) => "timeline semaphores cannot be read: {error}";
+    Driver { timeline, source } => "the counter of timeline {} was not read: {source}" (timeline.index()), source;
 }

@@ -7,7 +7,7 @@ use super::state::VectorCore;
 use super::{AllocationKey, Annotation, Grant, MemoryBlockVector};
 use crate::base::sync::atomic::Ordering;
 use crate::device::DriverAllocation;
-use crate::error::{AllocationError, Contradiction, MapError};
+use crate::error::{AllocationError, Contradiction};
 use crate::pool::VectorConfig;
 use sublet_engines::Alignment;
 use sublet_engines::{Request, Strategy, Tag};
@@ -47,6 +47,17 @@ impl VectorRequest {
         let (size, alignment) = self.placed(granularity, min_alignment);
         Request { size, alignment, strategy, upper, tag }
     }
+}
+
+/// The places that an allocation from a vector may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BlockSearch {
+    /// Existing blocks. The shards of other threads keep their ranges.
+    Existing,
+    /// Existing blocks, then empty ranges of all shards, then a new block, then a place in any shard.
+    All,
+    /// As [`Self::All`], after existing blocks were tried.
+    Rest,
 }
 
 impl MemoryBlockVector {
@@ -116,7 +127,14 @@ impl MemoryBlockVector {
             return self.core.lock().allocate(request).ok()?;
         }
         let mut surplus = Vec::new();
-        let granted = shard.allocate(request, home, &mut surplus);
+        let granted = {
+            let mut state = shard.lock();
+            let granted = state.allocate(request, home, false);
+            if state.has_surplus() {
+                state.take_surplus(&mut surplus);
+            }
+            granted
+        };
         if !surplus.is_empty() {
             self.give_surplus_back(context, &surplus);
         }
@@ -176,96 +194,78 @@ impl MemoryBlockVector {
         }
     }
 
-    /// Allocates from any memory, or from a new block. `tried` means that existing blocks were tried already.
+    /// Allocates from the places that `search` admits. With [`BlockSearch::Existing`], the request is one that may not
+    /// grow the vector.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
-        tried: bool,
-    ) -> Result<Grant, AllocationError> {
-        let in_any_shard =
-            || self.shards.iter().find_map(|(number, shard)| shard.lock().allocate(request, number, true));
-        match self.allocate_or_grow(context, request, tried) {
-            // A place in another thread's shard is better than a failure.
-            Err(error) if error.is_shortage() => match in_any_shard() {
-                Some(grant) => self.map_granted(context, grant, request),
-                None => {
-                    let error = self.with_shards(error);
-                    self.emit_exhausted(&error);
-                    Err(error)
-                }
-            },
-            answer => answer,
-        }
-    }
-
-    fn allocate_or_grow(
-        &self,
-        context: &DeviceContext,
-        request: &VectorRequest,
-        tried: bool,
+        search: BlockSearch,
     ) -> Result<Grant, AllocationError> {
         let home = self.shards.home();
-        if home != 0 && !tried {
-            if let Some(grant) = self.allocate_in_shard(context, home, request) {
-                return self.map_granted(context, grant, request);
-            }
+        let mut granted = None;
+        if home != 0 && search != BlockSearch::Rest {
+            granted = self.allocate_in_shard(context, home, request);
         }
-        let mut granted = self.core.lock().allocate(request)?;
-        if granted.is_none() && self.reclaim(context).is_some() {
+        if granted.is_none() {
             granted = self.core.lock().allocate(request)?;
         }
-        if let Some(grant) = granted {
+        let takes_from_shards = search != BlockSearch::Existing;
+        if granted.is_none() && takes_from_shards && self.reclaim(context).is_some() {
+            granted = self.core.lock().allocate(request)?;
+        }
+        let answer = match granted {
+            Some(grant) => self.map_granted(context, grant, request),
+            None => self.grow(context, request),
+        };
+        let error = match answer {
+            Err(error) if error.is_shortage() && takes_from_shards => error,
+            answer => return answer,
+        };
+        // A place in another thread's shard is better than a failure.
+        let mut shards = self.shards.iter();
+        if let Some(grant) = shards.find_map(|(number, shard)| shard.lock().allocate(request, number, true)) {
             return self.map_granted(context, grant, request);
         }
-        // A request that may not grow the vector fails here, and does not wait for a thread that may.
-        let dedicated = self.counted_dedicated();
-        self.core.lock().check_growth(request, dedicated)?;
-        self.grow(context, request)
+        let error = self.with_shards(error);
+        self.emit_exhausted(&error);
+        Err(error)
     }
 
     /// Grows the vector by a block, and allocates from it.
     #[cold]
     fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
+        // A request that may not grow the vector fails here, and does not wait for a thread that may.
+        let dedicated = self.counted_dedicated();
+        self.core.lock().check_growth(request, dedicated)?;
         // The span covers more than the driver call: a subscriber that allocates as the span begins must not find
         // `growth` locked.
         let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
         let _entered = span.enter();
-        let mut events = None;
-        let grown = self.grow_in_turn(context, request, &mut events);
-        if let Some((memory_type, events)) = events {
-            events.emit(context, memory_type, || self.pool_name());
-        }
-        let (granted, unwanted) = grown?;
-        if let Some(block) = unwanted {
-            block.destroy(context, || self.pool_name());
-        }
-        self.map_granted(context, granted?, request)
-    }
-
-    /// [`Self::grow`] under its lock, without emitting events. Returns the block if it did not help.
-    #[allow(clippy::type_complexity, reason = "what `allocate_in_new_block` answers")]
-    fn grow_in_turn(
-        &self,
-        context: &DeviceContext,
-        request: &VectorRequest,
-        events: &mut Option<(u32, PendingEvents)>,
-    ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
-        let _growth_lock = self.growth.lock();
+        let growth_lock = self.growth.lock();
         // While this thread holds the lock, this count can only decrease.
         let dedicated = self.counted_dedicated();
-        let growth = {
+        let planned = {
             let mut core = self.core.lock();
             // Another thread may have grown the vector or freed memory meanwhile.
             if let Some(grant) = core.allocate(request)? {
-                return Ok((Ok(grant), None));
+                drop((core, growth_lock));
+                return self.map_granted(context, grant, request);
             }
             core.plan_growth(request, dedicated)?
         };
-        let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
-        let block = growth.allocate(context, events)?;
-        self.had_memory.store(true, Ordering::Relaxed);
-        Ok(self.core.lock().allocate_in_new_block(block, request))
+        let mut events = PendingEvents::default();
+        let grown = planned.allocate(context, &mut events).map(|block| {
+            self.had_memory.store(true, Ordering::Relaxed);
+            self.core.lock().allocate_in_new_block(block, request)
+        });
+        drop(growth_lock);
+        events.emit(context, planned.config.memory_type, || self.pool_name());
+        let (granted, unwanted) = grown?;
+        if let Some(block) = unwanted {
+            self.destroy_block(context, block);
+        }
+        self.map_granted(context, granted?, request)
     }
 
     /// Emits that a pool reached its maximum number of blocks.
@@ -327,12 +327,7 @@ impl MemoryBlockVector {
             Err(error) => {
                 let freed = self.undo(context, live, true);
                 debug_assert!(freed.is_ok());
-                match error {
-                    MapError::Driver(error) => Err(AllocationError::Map(error)),
-                    error => panic!(
-                        "B4: what was granted a moment ago, and nobody else has, can be mapped: {error}"
-                    ),
-                }
+                Err(AllocationError::Map(error))
             }
         }
     }
@@ -360,7 +355,6 @@ impl MemoryBlockVector {
 
     /// Makes a dedicated allocation. If `what.priority` is `None`, it gets the vector's priority. `by_name` means that
     /// the caller asked for dedicated memory. Otherwise the allocation counts as a block if the number of blocks is
-    /// limited.
     /// limited.
     pub(crate) fn allocate_dedicated(
         &self,

@@ -3,8 +3,9 @@
 
 use super::VectorRequest;
 use super::state::Active;
+use crate::engine::Engine;
 use sublet_engines::cast::{index, narrow};
-use sublet_engines::{Key, RegionId, Request};
+use sublet_engines::{Key, Metadata, RegionId, Request};
 
 impl Active {
     /// Places a request for whole pages at the end of a block, and takes everything from its offset on.
@@ -15,7 +16,20 @@ impl Active {
         }
         self.regions().find_map(|region| {
             let (offset, tail) = self.end_of(region, request)?;
-            Some((self.engine.allocate_tail(region, offset, &tail)?, region, offset))
+            let key = match &mut self.engine {
+                Engine::Tlsf(tlsf) => tlsf.allocate_tail(region, offset, tail.tag)?,
+                // The other engines have only one candidate. Frees it if it is another place.
+                engine => {
+                    let (key, span) = engine.allocate(&tail).ok()?;
+                    if (span.region, span.offset) != (region, offset) {
+                        let freed = engine.free(key);
+                        debug_assert!(freed.is_ok(), "it was granted just now");
+                        return None;
+                    }
+                    key
+                }
+            };
+            Some((key, region, offset))
         })
     }
 

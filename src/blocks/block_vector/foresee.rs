@@ -1,13 +1,13 @@
 //! Predicts how the vector would serve a request.
 
 use super::super::device_block::DeviceContext;
-use super::{MemoryBlockVector, VectorRequest};
+use super::{BlockSearch, MemoryBlockVector, VectorRequest};
 use crate::error::AllocationError;
 use sublet_engines::Metadata;
 
 impl MemoryBlockVector {
     /// Returns true if an existing block has room, as far as the calling thread looks.
-    pub(crate) fn has_room(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
+    fn has_room(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
         let in_shard =
             self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false));
         if in_shard { Ok(true) } else { self.core.lock().in_use().fits(request) }
@@ -19,8 +19,9 @@ impl MemoryBlockVector {
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
+        search: BlockSearch,
     ) -> Result<u64, AllocationError> {
-        if self.has_room(request)? {
+        if search != BlockSearch::Rest && self.has_room(request)? {
             return Ok(0);
         }
         let dedicated = self.counted_dedicated();

@@ -1,8 +1,9 @@
 //! Freeing: allocations return to the vector, leased ranges to the core, and blocks to the driver.
 
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
+use super::empties::FollowUp;
 use super::shard::{LeasedRange, Shard};
-use super::state::{Active, FollowUp};
+use super::state::Active;
 use super::{AllocationKey, Emptied, FOREIGN, MemoryBlockVector};
 use crate::error::ForeignHandle;
 use sublet_engines::Key;
@@ -143,7 +144,7 @@ impl MemoryBlockVector {
 
     /// Takes all empty leased ranges from all shards. Returns `None` if there were none, else the number of bytes freed
     /// to the driver.
-    pub(super) fn reclaim(&self, context: &DeviceContext) -> Option<u64> {
+    pub(crate) fn reclaim(&self, context: &DeviceContext) -> Option<u64> {
         let mut leases = Vec::new();
         self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut leases));
         (!leases.is_empty()).then(|| leases.iter().map(|lease| self.give_back(context, lease)).sum())
@@ -203,20 +204,17 @@ impl MemoryBlockVector {
     /// Frees empty blocks and unmaps memory that has no users of its mapping. Returns the bytes freed.
     pub(crate) fn trim(&self, context: &DeviceContext) -> u64 {
         let reclaimed = self.reclaim(context).unwrap_or(0);
-        let mappings = self.mappings.lock();
-        let (emptied, unmapped) = {
-            let mut core = self.core.lock();
-            let Some(active) = core.active.as_mut() else {
-                return reclaimed;
-            };
-            (active.take_empty_blocks(0), active.take_idle_mappings())
-        };
+        let freed = self.give_empty_blocks_back(context, 0);
+        self.unmap_idle(context);
+        reclaimed + freed
+    }
+
+    /// Unmaps memory that has no users of its mapping.
+    pub(crate) fn unmap_idle(&self, context: &DeviceContext) {
+        let _mappings = self.mappings.lock();
+        let unmapped = self.core.lock().active.as_mut().map(Active::take_idle_mappings);
         let dedicated = self.dedicated.lock().take_idle_mappings();
-        unmapped.into_iter().chain(dedicated).for_each(|memory| unmap_memory(context, memory));
-        drop(mappings);
-        let bytes: u64 = emptied.iter().map(|block| block.size).sum();
-        emptied.into_iter().for_each(|block| block.destroy(context, || self.pool_name()));
-        reclaimed + bytes
+        unmapped.into_iter().flatten().chain(dedicated).for_each(|memory| unmap_memory(context, memory));
     }
 
     /// Frees empty blocks until `keep` of them, or the first blocks of a pool, are left. Returns the bytes freed.

@@ -3,12 +3,13 @@
 //! Before the first call, and for a program that stops calling, a free that leaves a surplus empty block frees it at
 //! once. While a program calls it regularly, such blocks stay until they were unused for [`WINDOW`] calls.
 
-use super::super::device_block::DeviceContext;
+use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::events::PendingEvents;
 use super::super::growth::BlockGrowth;
 use super::state::{Active, VectorBlock};
 use super::{MemoryBlockVector, VectorRequest};
 use crate::base::sync::atomic::Ordering;
+use crate::device::TimeBudget;
 use sublet_engines::cast::widen;
 use sublet_engines::{Alignment, Metadata, RegionId, Strategy, Tag};
 
@@ -65,40 +66,59 @@ impl MemoryBlockVector {
         let mut core = self.core.lock();
         let active = core.active.as_mut()?;
         active.observe();
-        let wish = MaintenanceWish { lack: active.lack(), idle: active.idle_block().map(|(_, size)| size) };
+        let idle = active.idle_block(|_| true).map(|(_, size)| size);
+        let wish = MaintenanceWish { lack: active.lack(), idle };
         (wish.lack.is_some() || wish.idle.is_some()).then_some(wish)
     }
 
-    /// Frees a block that was empty for a long time. Returns its bytes, and those of the next one.
-    pub(crate) fn free_idle_block(&self, context: &DeviceContext) -> Option<(u64, Option<u64>)> {
-        let (block, next) = {
+    /// Frees the largest block that was empty for a long time and that the time admits. Returns its bytes, and those of
+    /// the next one.
+    pub(crate) fn free_idle_block(
+        &self,
+        context: &DeviceContext,
+        time: &mut TimeBudget,
+    ) -> Option<(u64, Option<u64>)> {
+        let (block, next, cost) = {
             let mut core = self.core.lock();
             let active = core.active.as_mut()?;
-            let (region, _) = active.idle_block()?;
+            let cost = context.cost_of(active.config.memory_type);
+            let (region, size) = active.idle_block(|size| time.admits(cost.free(size)))?;
             let block = active.take_empty_block(region)?;
-            (block, active.idle_block().map(|(_, size)| size))
+            (block, active.idle_block(|_| true).map(|(_, size)| size), cost.free(size))
         };
         let bytes = block.size;
         self.destroy_block(context, block);
+        time.spend(cost);
         Some((bytes, next))
     }
 
-    /// Creates the next block if the vector still needs one. Returns its bytes, and whether it needs another one. After
-    /// a failure the vector needs none until it has grown again.
-    pub(crate) fn grow_ahead(&self, context: &DeviceContext) -> Option<(u64, Option<BlockLack>)> {
+    /// Creates the next block by one call of the driver, if the vector still needs one and the time admits it. Returns
+    /// its bytes, or 0 if the driver refused it, and whether the vector needs another one; `None` without a call. After
+    /// a refusal, the vector needs none until it has grown again.
+    pub(crate) fn grow_ahead(
+        &self,
+        context: &DeviceContext,
+        time: &mut TimeBudget,
+    ) -> Option<(u64, Option<BlockLack>)> {
         let mut events = None;
-        let grown = self.grow_ahead_in_turn(context, &mut events);
+        let mut unwanted = None;
+        let grown = self.grow_ahead_in_turn(context, time, &mut events, &mut unwanted);
         if let Some((memory_type, events)) = events {
             events.emit(context, memory_type, || self.pool_name());
+        }
+        if let Some(block) = unwanted {
+            block.destroy(context, || self.pool_name());
         }
         grown
     }
 
-    /// [`Self::grow_ahead`] under the growth lock, without emitting events.
+    /// [`Self::grow_ahead`] under the growth lock, without emitting events. The caller frees `unwanted`.
     fn grow_ahead_in_turn(
         &self,
         context: &DeviceContext,
+        time: &mut TimeBudget,
         events: &mut Option<(u32, PendingEvents)>,
+        unwanted: &mut Option<DeviceBlock>,
     ) -> Option<(u64, Option<BlockLack>)> {
         let _growth_lock = self.growth.lock();
         let dedicated = self.counted_dedicated();
@@ -109,10 +129,19 @@ impl MemoryBlockVector {
             active.lack()?;
             (generation, active.plan_ahead(dedicated)?)
         };
-        let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
-        let block = growth.allocate(context, events);
+        let memory_type = growth.config.memory_type;
+        // A single size, so that a driver that refuses is called once. Above the budget, none fits.
+        let size = growth.foresee(context).ok()?;
+        let cost = context.cost_of(memory_type).allocation(size);
+        if !time.admits(cost) {
+            return None;
+        }
+        time.spend(cost);
+        let (_, events) = events.insert((memory_type, PendingEvents::default()));
+        let block =
+            DeviceBlock::allocate(context, &growth.config.block(size), false, growth.within_budget, events);
         let mut core = self.core.lock();
-        let grown = match (block, core.use_of(generation)) {
+        *unwanted = match (block, core.use_of(generation)) {
             (Ok(block), Ok(active)) => {
                 let bytes = block.size;
                 match active.add_block(block) {
@@ -126,11 +155,7 @@ impl MemoryBlockVector {
         if let Some(upkeep) = core.active.as_mut().and_then(|active| active.upkeep.as_mut()) {
             upkeep.growth = [0; WINDOW];
         }
-        drop(core);
-        if let Some(block) = grown {
-            block.destroy(context, || self.pool_name());
-        }
-        None
+        Some((0, None))
     }
 }
 
@@ -218,9 +243,9 @@ impl Active {
         self.plan_growth(&request, dedicated).ok()
     }
 
-    /// The largest empty block that was unused in the whole window, if there are more blocks than a vector without
-    /// maintenance would keep, and if the others have room for the expected growth.
-    fn idle_block(&self) -> Option<(RegionId, u64)> {
+    /// The largest empty block of a wanted size that was unused in the whole window, if there are more blocks than a
+    /// vector without maintenance would keep, and if the others have room for the expected growth.
+    fn idle_block(&self, wants: impl Fn(u64) -> bool) -> Option<(RegionId, u64)> {
         let upkeep = self.upkeep.as_ref()?;
         if !self.has_surplus() {
             return None;
@@ -229,6 +254,7 @@ impl Active {
         let is_idle = |&(_, block): &(RegionId, &VectorBlock)| {
             let calls = upkeep.calls.wrapping_sub(block.empty_since);
             block.empty
+                && wants(block.memory.size)
                 && u64::from(calls) >= widen(WINDOW)
                 && (wanted == 0 || unused - block.memory.size >= wanted)
         };

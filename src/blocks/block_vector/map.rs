@@ -1,6 +1,6 @@
 //! Mappings and sizes of the memory of one live allocation.
 
-use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
+use super::super::device_block::{DeviceBlock, DeviceContext, map_memory, unmap_memory};
 use super::super::mapped_pointer::MappedPointer;
 use super::{AllocationKey, FOREIGN, MemoryBlockVector};
 use crate::error::{ForeignHandle, MapError};
@@ -23,12 +23,13 @@ impl MemoryBlockVector {
             return Ok(mapped);
         }
         self.map_memory(context, live).inspect_err(|_| {
-            let uncounted = self.unmap(live);
-            debug_assert!(uncounted.is_ok());
+            // Fails only if the pool was destroyed meanwhile; then the count is gone too.
+            let _ = self.unmap(live);
         })
     }
 
-    /// Removes one user of the mapping. The memory stays mapped until it is freed or trimmed.
+    /// Removes one user of the mapping. The memory stays mapped until it is freed, trimmed, or in the way of the
+    /// limit of mapped bytes.
     #[inline]
     pub(crate) fn unmap(&self, live: AllocationKey) -> Result<(), MapError> {
         self.with_memory(live, |_, map_count| {
@@ -64,12 +65,18 @@ impl MemoryBlockVector {
         live: AllocationKey,
     ) -> Result<MappedPointer, MapError> {
         let _mappings = self.mappings.lock();
-        let (memory, mapped) = self.with_memory(live, |memory, _| (memory.memory, memory.mapped()))?;
+        let (memory, mapped) =
+            self.with_memory(live, |memory, _| ((memory.memory, memory.size), memory.mapped()))?;
         if mapped.is_mapped() {
             return Ok(mapped);
         }
         let mapped = map_memory(context, memory)?;
-        self.with_memory(live, |memory, _| memory.set_mapped_for(mapped, live.key))?;
+        let set = self.with_memory(live, |memory, _| memory.set_mapped_for(mapped, live.key));
+        if let Err(error) = set {
+            // The pool was destroyed meanwhile. Its memory is freed after `mappings` is released.
+            unmap_memory(context, memory);
+            return Err(error.into());
+        }
         Ok(mapped)
     }
 

@@ -13,23 +13,15 @@
 //!   free          by the owner in the handle: the core, the caller's own shard, or another shard (through its ring)
 //! ```
 //!
-//! Each lock has one purpose:
-//!
-//! | lock | guards | held over a driver call |
-//! |---|---|---|
-//! | `core` | the engine, the list of blocks, their map counts | never |
-//! | one for each shard | the shard's engine, its leased ranges | never |
-//! | `growth` | one thread at a time creates a block: a thread that finds the vector full takes it, **tries again**, and only then calls the driver | yes |
-//! | `mappings` | mapping and unmapping; a thread that is about to free a block waits for it once | yes |
-//! | `dedicated` | the list of dedicated allocations | never |
-//!
-//! Sections under `core` and the shard locks are brief: no driver call, no event, no code of the caller. The lock order
-//! prevents deadlocks: `growth` or `mappings`, then shards by number, then `core`. `dedicated` is held with no other
-//! lock but `mappings`. A successful allocation from an existing block and a free hold one lock at a time.
+//! [`MemoryBlockVector`] has the locks. Sections under `core` and the shard locks are brief: no driver call, no event,
+//! no code of the caller. The lock order prevents deadlocks: `growth` or `mappings`, then shards by number, then `core`.
+//! `dedicated` is held with no other lock but `mappings`. A successful allocation from an existing block and a free hold
+//! one lock at a time.
 
 mod allocate;
 mod annotations;
 mod defragment;
+mod empties;
 mod ends;
 mod foresee;
 mod free;
@@ -57,15 +49,14 @@ use std::ops::Deref;
 
 use ash::vk;
 
-pub(crate) use self::allocate::VectorRequest;
+pub(crate) use self::allocate::{BlockSearch, VectorRequest};
 pub(crate) use self::annotations::Annotation;
 pub(crate) use self::maintain::{BlockLack, MaintenanceWish};
 use self::shards::Shards;
 use self::state::VectorCore;
 use super::dedicated::DedicatedList;
-use super::device_block::DeviceContext;
+use super::device_block::{DeviceBlock, DeviceContext};
 use super::events::PendingEvents;
-use super::growth::BlockGrowth;
 use super::mapped_pointer::MappedPointer;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CoreMutex, Mutex};
@@ -163,11 +154,15 @@ impl<V> Deref for Apart<V> {
     }
 }
 
-/// See the module's documentation.
+/// See the module's documentation. `ARCHITECTURE.md` has all locks of an allocator in one table.
 pub(crate) struct MemoryBlockVector {
     core: Apart<CoreMutex<VectorCore>>,
     shards: Shards,
+    /// Held by the thread that creates a block. A thread that finds the vector full takes it, tries again, and only
+    /// then calls the driver.
     growth: Mutex<()>,
+    /// Held by the thread that maps, unmaps or changes the priority of memory. A thread that frees a block first
+    /// removes it from the vector, and then waits for this lock once.
     mappings: Mutex<()>,
     dedicated: Mutex<DedicatedList>,
     /// The vector has, or had, memory.
@@ -197,19 +192,12 @@ impl MemoryBlockVector {
         config: VectorConfig,
         name: Option<&str>,
     ) -> Result<u32, MemoryError> {
-        let growth = BlockGrowth {
-            config,
-            needed: 0,
-            largest_block: 0,
-            live: 0,
-            full_sized: true,
-            within_budget: false,
-        };
         let named = || name.map(Box::from);
         let mut blocks = Vec::new();
         let asked = (0..config.min_blocks).try_for_each(|_| {
             let mut events = PendingEvents::default();
-            let asked = growth.ask(context, config.block_size, &mut events);
+            let what = config.block(config.block_size);
+            let asked = DeviceBlock::allocate(context, &what, false, false, &mut events);
             events.emit(context, config.memory_type, named);
             asked.map(|block| blocks.push(block))
         });
@@ -250,6 +238,11 @@ impl MemoryBlockVector {
     pub(crate) fn is_in_use(&self, generation: u32) -> bool {
         let core = self.core.lock();
         generation == core.generation && core.active.as_ref().is_some()
+    }
+
+    /// The number of blocks, without dedicated memory.
+    pub(crate) fn block_count(&self) -> u32 {
+        self.core.lock().active.as_ref().map_or(0, |active| active.block_count)
     }
 
     /// The vector's configuration; `None` if it is not in use, or if `generation` does not match.

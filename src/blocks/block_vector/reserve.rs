@@ -3,12 +3,12 @@
 use super::super::budget::Budgets;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::events::PendingEvents;
-use super::super::growth::BlockGrowth;
 use super::MemoryBlockVector;
 use super::state::{Active, VectorBlock};
 use crate::base::sync::atomic::Ordering;
 use crate::engine::Algorithm;
 use crate::error::{ForeignHandle, MemoryError, ReserveMemoryError};
+use crate::pool::VectorConfig;
 use sublet_engines::cast::{index, narrow};
 use sublet_engines::{Metadata, RegionId};
 
@@ -18,7 +18,7 @@ const RESERVED_STEP: u64 = 1 << 20;
 /// The blocks that a reservation has to create.
 #[derive(Debug)]
 struct Reservation {
-    growth: BlockGrowth,
+    config: VectorConfig,
     /// Bytes of the blocks to create. All have the usual size, except the last one.
     bytes: u64,
     /// The empty blocks that the reservation kept from being freed.
@@ -27,7 +27,7 @@ struct Reservation {
 
 impl Reservation {
     fn sizes(&self) -> impl Iterator<Item = u64> {
-        let usual = self.growth.config.block_size;
+        let usual = self.config.block_size;
         let mut left = self.bytes;
         std::iter::from_fn(move || {
             let size = usual.min(left);
@@ -86,10 +86,12 @@ impl MemoryBlockVector {
             let heap = context.heap_of(active.config.memory_type);
             (generation, active.plan_reservation(&context.budgets, heap, bytes, dedicated)?)
         };
-        let (_, events) = events.insert((planned.growth.config.memory_type, PendingEvents::default()));
-        let made = planned
-            .sizes()
-            .try_for_each(|size| planned.growth.ask(context, size, events).map(|block| unwanted.push(block)));
+        let (_, events) = events.insert((planned.config.memory_type, PendingEvents::default()));
+        let made = planned.sizes().try_for_each(|size| {
+            let block = DeviceBlock::allocate(context, &planned.config.block(size), false, true, events)?;
+            unwanted.push(block);
+            Ok(())
+        });
         let mut core = self.core.lock();
         let active = core.use_of(generation).map_err(|_| ForeignHandle::Pool)?;
         let added = made.and_then(|()| active.add_reserved(unwanted));
@@ -177,9 +179,12 @@ impl Active {
         let counted = self.block_count.saturating_add(dedicated);
         let max_block_count = self.config.max_blocks;
         if blocks > 0 {
+            let left = u64::from(max_block_count.saturating_sub(counted));
+            // Blocks above the pool's own limit do not count here, so that this limit is reported.
+            let possible = u32::try_from(blocks.min(left)).unwrap_or(u32::MAX);
             // All blocks together, so that a reservation that cannot succeed calls no driver.
-            budgets.check(heap, bytes, true)?;
-            if u64::from(counted).saturating_add(blocks) > max_block_count.into() {
+            budgets.check(heap, bytes, possible, true)?;
+            if blocks > left {
                 return Err(ReserveMemoryError::TooManyBlocks {
                     bytes,
                     blocks,
@@ -190,15 +195,7 @@ impl Active {
         }
         kept.retain(|&id| self.block_mut(id).empty);
         kept.iter().for_each(|&id| self.begin_reservation(id));
-        let growth = BlockGrowth {
-            config: self.config,
-            needed: 0,
-            largest_block: 0,
-            live: 0,
-            full_sized: true,
-            within_budget: true,
-        };
-        Ok(Reservation { growth, bytes, kept })
+        Ok(Reservation { config: self.config, bytes, kept })
     }
 
     /// Adds new blocks that are reserved, all or none.

@@ -47,6 +47,14 @@ pub(super) const fn limit(live: u32) -> u32 {
     }
 }
 
+/// The owner checks the ring at a fast allocation if its count of uses is a multiple of this, for `live` allocations.
+///
+/// Rarer checks let whole cache lines of keys collect, and the other threads fetch the head of the ring less often.
+#[inline]
+pub(super) const fn look_every(live: u32) -> u32 {
+    if live > PLENTY { 64 } else { 16 }
+}
+
 /// The outcome of leaving a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {

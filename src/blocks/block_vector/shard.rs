@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::{Annotation, Annotations, annotate};
-use super::returns::{BATCH, Left, Returns, limit};
+use super::returns::{BATCH, Left, Returns, limit, look_every};
 use super::state::Refused;
 use super::{AllocationKey, FOREIGN, Grant, VectorRequest};
 use crate::base::sync::{CoreGuard, CoreMutex};
@@ -474,8 +474,6 @@ pub(super) struct Shard {
     returns: Returns,
 }
 
-/// The own thread checks the ring at an allocation if `uses` is a multiple of this.
-const LOOK_EVERY: u32 = 16;
 /// The own thread checks whether it is the only active thread with a shard once in this many operations.
 pub(super) const LOOK_AROUND_EVERY: u32 = 1 << 16;
 
@@ -504,7 +502,7 @@ impl Shard {
     #[inline(never)]
     pub(super) fn try_allocate(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
-        if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {
+        if state.uses % look_every(state.live) == 0 && (self.returns.is_waiting() || state.has_surplus()) {
             return None;
         }
         if state.is_time_to_look_around() {
@@ -534,30 +532,6 @@ impl Shard {
     #[cfg(all(loom, test))]
     pub(super) fn lock_as_it_is(&self) -> CoreGuard<'_, ShardState> {
         self.state.lock()
-    }
-
-    /// Allocates for the shard's own thread. Adds ranges that are no longer needed to `surplus`.
-    #[inline]
-    pub(super) fn allocate(
-        &self,
-        request: &VectorRequest,
-        number: u8,
-        surplus: &mut Vec<LeasedRange>,
-    ) -> Option<Grant> {
-        let mut state = self.state.lock();
-        let mut granted = None;
-        if state.uses % LOOK_EVERY != 0 {
-            granted = state.allocate(request, number, false);
-        }
-        if granted.is_none() {
-            self.take_returns(&mut state);
-            granted = state.allocate(request, number, false);
-            if state.has_surplus() {
-                state.take_surplus(surplus);
-            }
-        }
-        self.publish_live(&mut state);
-        granted
     }
 
     /// Returns true if the own thread should check whether it is alone, and starts the next period.

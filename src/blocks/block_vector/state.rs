@@ -1,19 +1,17 @@
 //! The state under a vector's core lock: the engine and the blocks that it divides. Nothing here calls the driver.
 
-use ash::vk;
-
-use super::super::device_block::{DeviceBlock, DeviceContext};
+use super::super::device_block::{DeviceBlock, DeviceContext, MappableMemory};
 use super::super::growth::BlockGrowth;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
 use super::maintain::Upkeep;
 use super::shard::{LeasedRange, Leasing};
-use super::{Emptied, FOREIGN, Grant, VectorRequest, VectorTotals};
+use super::{FOREIGN, Grant, VectorRequest, VectorTotals};
 use crate::engine::{Algorithm, Engine};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::pool::{BlockSizing, VectorConfig};
-use crate::vector::policy::{first_to_go, surplus};
-use sublet_engines::cast::{index, narrow};
+use crate::pool::VectorConfig;
+use crate::vector::hysteresis::Hysteresis;
+use sublet_engines::cast::index;
 use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Tag, Usage};
 
 /// The tag of a leased range in the core. No resource has it.
@@ -23,9 +21,6 @@ const LEASE: Tag = Tag(Tag::MASK);
 const CONTENTIONS: u32 = 8;
 /// See [`CONTENTIONS`].
 const CONTENTIONS_WITHIN: u32 = 1024;
-
-/// A spare empty block is freed after this many frees in other blocks: the number of blocks, divided by this.
-const BLOCKS_FOR_A_FREE: u32 = 2;
 
 #[derive(Debug)]
 pub(super) struct VectorBlock {
@@ -45,24 +40,6 @@ pub(super) struct VectorBlock {
     pub(super) created_for: Option<Key>,
     /// The active defragmentation context moves nothing out of this block.
     pub(super) stays: bool,
-}
-
-/// Work after a free, done once the core's lock is released.
-#[derive(Debug)]
-pub(super) enum FollowUp {
-    /// A block to free.
-    Block(DeviceBlock),
-    /// The core holds only leased ranges. If those are empty too, they return, and all blocks but one are freed.
-    OnlyLeases,
-}
-
-impl FollowUp {
-    pub(super) fn block(self) -> Option<DeviceBlock> {
-        match self {
-            Self::Block(block) => Some(block),
-            Self::OnlyLeases => None,
-        }
-    }
 }
 
 /// A request that the engine could not place. It stays impossible until something is granted or freed.
@@ -94,12 +71,14 @@ pub(super) struct Active {
     /// empty block, or returns unused leased ranges. A single bound keeps the common free to one check.
     pub(super) heeds_below: u64,
     /// Frees that left no block empty, since the last one that did.
-    frees_elsewhere: u32,
+    pub(super) frees_elsewhere: u32,
+    pub(super) hysteresis: Hysteresis,
     pub(super) annotations: Annotations,
     /// Leased ranges and their bytes: used chunks to the engine, but not allocations.
     pub(super) lease_count: u64,
     pub(super) lease_bytes: u64,
-    /// The last request that the engine refused. Cleared when something is granted that `uses` does not count.
+    /// The last request that the engine refused. Cleared when a block is added, and when something is granted that
+    /// `uses` does not count.
     pub(super) refused: Option<Refused>,
     /// A defragmentation context is active on this vector.
     pub(super) is_compacted: bool,
@@ -242,6 +221,7 @@ impl VectorCore {
         Some((active, freed.region_empty))
     }
 
+    /// The state in the use `generation`. Each activation begins a use: a new pool takes the vector of a destroyed one.
     #[inline]
     pub(super) fn use_of(&mut self, generation: u32) -> Result<&mut Active, ForeignHandle> {
         if self.generation != generation {
@@ -318,6 +298,7 @@ impl VectorCore {
         request: &VectorRequest,
     ) -> (Result<Grant, AllocationError>, Option<DeviceBlock>) {
         let active = self.in_use_mut();
+        active.hysteresis.count_grown(active.engine.usage().used);
         let region = match active.add_block(block) {
             Ok(region) => region,
             Err(block) => {
@@ -362,6 +343,7 @@ impl Active {
             has_partial_pages: false,
             heeds_below: 0,
             frees_elsewhere: 0,
+            hysteresis: Hysteresis::default(),
             annotations: Annotations::default(),
             lease_count: 0,
             lease_bytes: 0,
@@ -474,6 +456,7 @@ impl Active {
         Ok(BlockGrowth {
             config: self.config,
             needed,
+            block_count: self.block_count,
             largest_block: self.largest_block(),
             live: self.engine.usage().used,
             full_sized: is_last || self.config.algorithm == Algorithm::Linear,
@@ -541,6 +524,8 @@ impl Active {
         self.empty_blocks += 1;
         self.has_partial_pages |= memory.size & self.config.granularity.mask() != 0;
         self.heeds_below = u64::MAX;
+        // Blocks with as many bytes may have been freed since.
+        self.refused = None;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
         self.blocks[at] = Some(VectorBlock {
@@ -556,188 +541,6 @@ impl Active {
         Ok(region)
     }
 
-    /// Returns the work that remains after a free, if any.
-    #[inline(always)]
-    pub(super) fn after_free(
-        &mut self,
-        context: &DeviceContext,
-        key: Key,
-        region: RegionId,
-        is_empty: bool,
-    ) -> Option<FollowUp> {
-        // Non-short-circuit, for one branch instead of two.
-        let heeds = self.engine.usage().used < self.heeds_below;
-        if is_empty | heeds { self.look_after(context, key, region, is_empty) } else { None }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_after(
-        &mut self,
-        context: &DeviceContext,
-        key: Key,
-        region: RegionId,
-        is_empty: bool,
-    ) -> Option<FollowUp> {
-        if !self.annotations.is_empty() {
-            self.annotations.remove(&key);
-        }
-        if is_empty { self.on_empty(context, region) } else { self.on_free() }
-    }
-
-    /// Decides whether a block that just became empty stays.
-    fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<FollowUp> {
-        self.mark_empty(region);
-        self.count_emptied(region);
-        self.take_surplus(context).map(FollowUp::Block).or_else(|| self.idle())
-    }
-
-    /// Handles a free that left its block in use. It may free a spare empty block: small vectors at once, vectors with
-    /// many blocks after several frees. A program that frees a whole level soon empties the next block.
-    fn on_free(&mut self) -> Option<FollowUp> {
-        self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
-        let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
-        let block = if is_time && self.has_spare() { self.take_first_to_go() } else { None };
-        self.heeds_below = self.must_heed_below();
-        block.map(FollowUp::Block).or_else(|| self.idle())
-    }
-
-    /// The least value of `heeds_below`.
-    pub(super) fn must_heed_below(&self) -> u64 {
-        match self.config.sizing {
-            _ if !self.annotations.is_empty() || self.lease_count > 0 => u64::MAX,
-            _ if !self.has_empty_to_free() => 0,
-            BlockSizing::Live(rule) => rule.live_of_bound(self.block_bytes),
-            BlockSizing::Vma | BlockSizing::Doubling { .. } => u64::MAX,
-        }
-    }
-
-    /// Returns true if only leased ranges keep more blocks alive than stay anyway.
-    pub(super) fn has_only_leases(&self) -> bool {
-        let stays = self.config.min_blocks.max(1);
-        self.lease_count > 0
-            && self.block_count > stays
-            && self.engine.usage().used_chunks == self.lease_count
-    }
-
-    fn idle(&self) -> Option<FollowUp> {
-        self.has_only_leases().then_some(FollowUp::OnlyLeases)
-    }
-
-    pub(super) fn mark_empty(&mut self, region: RegionId) {
-        let calls = self.maintained_calls();
-        let block = self.block_mut(region);
-        block.empty = true;
-        block.empty_since = calls;
-        block.reserved = false;
-        // Mappings that were left open end with the last allocation.
-        block.map_count = 0;
-        self.empty_blocks += 1;
-        self.heeds_below = u64::MAX;
-        self.frees_elsewhere = 0;
-    }
-
-    /// The number of empty blocks to free if `kept` of them stay.
-    fn surplus(&self, kept: u32) -> u32 {
-        surplus(self.empty_blocks, self.block_count, kept, self.config.min_blocks)
-    }
-
-    /// Returns true if frees in other blocks may free an empty block, if enough of them follow.
-    fn has_empty_to_free(&self) -> bool {
-        let staying = self.config.empty_blocks_kept.saturating_sub(1);
-        !self.is_maintained() && self.surplus(staying) > 0
-    }
-
-    /// The number of empty blocks that may stay while the heap is within its budget.
-    fn empty_blocks_kept(&self) -> u32 {
-        let has_others = self.config.keeps_only_last && self.block_count > 1;
-        if has_others { 0 } else { self.config.empty_blocks_kept }
-    }
-
-    /// Returns true if there are more empty blocks than may stay.
-    pub(super) fn has_surplus(&self) -> bool {
-        let kept = self.empty_blocks_kept();
-        self.surplus(kept) > 0 && !(kept > 0 && self.is_within_bound())
-    }
-
-    /// Returns true if frees in other blocks will free an empty block.
-    pub(super) fn has_spare(&self) -> bool {
-        self.has_empty_to_free() && !self.is_within_bound()
-    }
-
-    /// Returns true if the sizes of blocks follow the bytes in use.
-    pub(super) fn follows_live(&self) -> bool {
-        matches!(self.config.sizing, BlockSizing::Live(_))
-    }
-
-    /// Returns true if empty blocks stay because they are few bytes beside those in use.
-    fn is_within_bound(&self) -> bool {
-        match self.config.sizing {
-            BlockSizing::Live(rule) => self.engine.usage().used >= rule.live_of_bound(self.block_bytes),
-            BlockSizing::Vma | BlockSizing::Doubling { .. } => false,
-        }
-    }
-
-    /// Takes out an empty block if there are more than are kept.
-    pub(super) fn take_surplus(&mut self, context: &DeviceContext) -> Option<DeviceBlock> {
-        let level = context.budgets.level(context.heap_of(self.config.memory_type));
-        let is_over = level.usage >= level.budget;
-        let has_surplus = if is_over { self.surplus(0) > 0 } else { self.has_surplus() };
-        let waits = self.is_maintained() && !is_over;
-        if has_surplus && !waits { self.take_first_to_go() } else { None }
-    }
-
-    /// Takes out the smallest empty block that brings the vector back to its bound, else the largest.
-    fn take_first_to_go(&mut self) -> Option<DeviceBlock> {
-        let excess = match self.config.sizing {
-            BlockSizing::Live(rule) => self.block_bytes.saturating_sub(rule.bound(self.engine.usage().used)),
-            BlockSizing::Vma | BlockSizing::Doubling { .. } => u64::MAX,
-        };
-        let size = |(id, block): (u32, &Option<VectorBlock>)| {
-            let block = block.as_ref().filter(|block| block.empty)?;
-            Some((block.memory.size, RegionId(id)))
-        };
-        // Starts at the newest blocks, which are the likeliest to be empty, and stops after the last empty one.
-        let empty = (0..narrow(self.blocks.len())).rev().zip(self.blocks.iter().rev()).filter_map(size);
-        let first = first_to_go(empty.take(index(self.empty_blocks)), excess)?;
-        self.take_empty_block(first)
-    }
-
-    pub(super) fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {
-        self.engine.remove_region(region).ok()?;
-        let block = self.blocks[index(region.0)].take()?;
-        self.block_count -= 1;
-        self.block_bytes -= block.memory.size;
-        self.empty_blocks -= 1;
-        Some(block.memory)
-    }
-
-    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0. With `reserved`, as if the reservations
-    /// had ended.
-    pub(super) fn empties(&self, reserved: bool) -> Emptied {
-        let unused = |&(id, block): &(RegionId, &VectorBlock)| block.empty || reserved && self.is_unused(id);
-        let count =
-            if reserved { narrow(self.identified().filter(unused).count()) } else { self.empty_blocks };
-        let most = surplus(count, self.block_count, 0, self.config.min_blocks);
-        let empty = self.identified().rev().filter(unused);
-        let bytes = empty.take(index(most)).map(|(_, block)| block.memory.size).sum();
-        Emptied { blocks: u64::from(most), bytes }
-    }
-
-    /// Takes out empty blocks, newest first, until `keep` of them, or the minimum number of all blocks, are left.
-    pub(super) fn take_empty_blocks(&mut self, keep: u32) -> Vec<DeviceBlock> {
-        let mut taken = Vec::new();
-        for id in (0..narrow(self.blocks.len())).rev() {
-            if self.surplus(keep) == 0 {
-                break;
-            }
-            if self.blocks[index(id)].as_ref().is_some_and(|block| block.empty) {
-                taken.extend(self.take_empty_block(RegionId(id)));
-            }
-        }
-        taken
-    }
-
     pub(super) fn take_all_blocks(&mut self) -> Vec<DeviceBlock> {
         self.block_count = 0;
         self.block_bytes = 0;
@@ -746,14 +549,9 @@ impl Active {
     }
 
     /// Clears the mappings without users and returns their memory, which the caller then unmaps.
-    pub(super) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
-        let idle = |block: &&mut VectorBlock| block.map_count == 0 && block.memory.mapped().is_mapped();
-        let idle = self.blocks.iter_mut().flatten().filter(idle);
-        idle.map(|block| {
-            block.memory.set_mapped(MappedPointer::UNMAPPED);
-            block.memory.memory
-        })
-        .collect()
+    pub(super) fn take_idle_mappings(&mut self) -> Vec<MappableMemory> {
+        let idle = self.blocks.iter_mut().flatten().filter(|block| block.map_count == 0);
+        idle.filter_map(|block| block.memory.forget_mapped()).collect()
     }
 }
 

@@ -31,8 +31,7 @@ impl MemoryBlockVector {
             let was_made = block.created_for == Some(live.key);
             let goes = is_empty && was_made;
             let has_no_user = mapped && !goes && block.map_count == 0;
-            let ends = has_no_user && block.memory.forget_mapped_for(live.key);
-            let unmapped = ends.then_some(block.memory.memory);
+            let unmapped = if has_no_user { block.memory.forget_mapped_for(live.key) } else { None };
             if is_empty && !active.block_mut(region).reserved {
                 active.mark_empty(region);
             }

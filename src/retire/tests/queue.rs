@@ -79,7 +79,9 @@ fn items_of_another_clock_stay_and_are_an_error_that_names_them() {
     let (other, other_timeline) = clock_with_timeline();
     let mut queue = Retire::new();
     let (own, foreign) = (clock.open(timeline), other.open(other_timeline));
+    assert_eq!(queue.check(foreign), Ok(()), "an empty queue accepts any ticket");
     queue.push(own, "own");
+    assert_eq!((queue.check(own), queue.check(clock.open(timeline))), (Ok(()), Ok(())));
     assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
     queue.push(foreign, "foreign");
     clock.shutdown();

@@ -1,14 +1,61 @@
 //! Replays defragmentations.
 
+use std::collections::BTreeMap;
+
 use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;
 use super::{CallKind, Context, Replay, ReplayedAllocation, ReplayedOwner};
 use crate::allocator::defragment::PlannedAllocationMove;
-use crate::defragment::DefragmentationInfo;
+use crate::defragment::{DefragmentationAlgorithm, DefragmentationInfo, DefragmentationStatistics};
 use crate::pool::Pool;
 use sublet_engines::cast::index;
 
+/// More passes than a full defragmentation needs: it ends when a pass has no moves.
+const MAX_PASSES: u32 = 1000;
+
 impl Replay<'_> {
+    /// Defragments the live allocations of the replay with the allocator's own planner, without limits, and frees the
+    /// emptied blocks. Returns the gain at this moment of the recording. The report does not count it, but later steps
+    /// find the allocations at their new places.
+    ///
+    /// # Complexity
+    /// As many passes as the planner needs, each O(n log n) for n allocations.
+    pub fn defragment(&mut self) -> DefragmentationStatistics {
+        let pools: Vec<&Pool> = self.pools.values().collect();
+        let info = DefragmentationInfo {
+            algorithm: DefragmentationAlgorithm::Full,
+            pools: &pools,
+            memory_type_bits: u32::MAX,
+            ..DefragmentationInfo::default()
+        };
+        let allocator = self.allocator;
+        let Ok(mut open) = allocator.open_defragmentation(&info) else {
+            return DefragmentationStatistics::default();
+        };
+        for _ in 0..MAX_PASSES {
+            let moves = allocator.plan_moves(&mut open, &mut || false);
+            if moves.is_empty() {
+                break;
+            }
+            let live = self.live.values_mut().map(|held| (held.allocation.id(), held));
+            let mut live: BTreeMap<_, _> = live.collect();
+            for planned in &moves {
+                let moved = live.remove(&planned.source()).is_some_and(|held| {
+                    let users = u64::from(held.mappings);
+                    allocator.complete_move(&open, planned, &mut held.allocation, users).is_ok()
+                });
+                // Somebody else's allocation stays.
+                if !moved {
+                    allocator.roll_back_move(&open, planned);
+                }
+            }
+            allocator.end_pass(&open);
+        }
+        let gained = allocator.close_defragmentation(open);
+        self.look();
+        gained
+    }
+
     pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
         let pools: Vec<&Pool> = begin.pools.iter().filter_map(|pool| self.pools.get(&pool.0)).collect();
         let missing = begin.pools.len() - pools.len();

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::super::{Allocate, AllocateFailed, Event, Existing, Failure, Needs, Wanted};
 use super::{CallKind, Footprint, Replay, ReplayedAllocation, ReplayedOwner, release};
 use crate::allocation::Allocation;
-use crate::allocator::{MaintainInfo, Resource};
-use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
+use crate::allocator::{Allocator, MaintainInfo, Resource};
+use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use crate::device::ResourceRequirements;
 use crate::statistics::Statistics;
 
@@ -26,6 +26,30 @@ pub(super) fn timed<R>(call: impl FnOnce() -> R) -> (R, Duration) {
     let start = Instant::now();
     let result = call();
     (result, start.elapsed())
+}
+
+impl Needs {
+    /// Returns the resource for a request, with these memory types.
+    fn resource(&self, memory_type_bits: u32) -> Resource {
+        let requirements = ResourceRequirements {
+            size: self.size,
+            alignment: self.alignment,
+            memory_type_bits,
+            prefers_dedicated: self.prefers_dedicated,
+            requires_dedicated: self.requires_dedicated,
+        };
+        Resource::recorded(requirements, self.kind, self.usage, self.device_access, self.device_address)
+    }
+
+    /// Returns the index of the memory type that the allocator would choose for the resource, with these flags for the
+    /// access of the host and [`MemoryUsage::Auto`]. `None` if no type is suitable, or if [`Self::device_access`] is
+    /// unknown.
+    #[must_use]
+    pub fn memory_type(&self, allocator: &Allocator, host_access: AllocationCreateFlags) -> Option<u32> {
+        let usage = MemoryUsage::Auto;
+        let info = AllocationCreateInfo { flags: host_access, usage, ..AllocationCreateInfo::default() };
+        allocator.find_for(&self.resource(self.memory_type_bits), &info).ok()
+    }
 }
 
 impl Replay<'_> {
@@ -85,9 +109,13 @@ impl Replay<'_> {
                 self.call(CallKind::Reserve, || allocator.reserve(memory_type, *bytes));
                 self.look();
             }
-            Event::Maintain { max_allocations, max_frees } => {
+            Event::Maintain { max_allocations, max_frees, max_microseconds } => {
                 let allocator = self.allocator;
-                let info = MaintainInfo { max_allocations: *max_allocations, max_frees: *max_frees };
+                let info = MaintainInfo {
+                    max_allocations: *max_allocations,
+                    max_frees: *max_frees,
+                    max_time: Duration::from_micros((*max_microseconds).into()),
+                };
                 self.run(CallKind::Maintain, || allocator.maintain(&info));
                 self.look();
             }
@@ -98,6 +126,27 @@ impl Replay<'_> {
             }
             Event::EndPass { defragmentation } => self.end_pass(defragmentation.0),
             Event::EndDefragmentation { defragmentation } => self.end_defragmentation(defragmentation.0),
+            // `Trace::resource_requests` turns them into requests.
+            Event::MemoryAllocated { .. }
+            | Event::MemoryAllocationFailed { .. }
+            | Event::MemoryFreed { .. }
+            | Event::MemoryMapped { .. }
+            | Event::MemoryUnmapped { .. }
+            | Event::MemoryFlushed { .. }
+            | Event::MemoryInvalidated { .. }
+            | Event::BufferCreated { .. }
+            | Event::ImageCreated { .. }
+            | Event::Requirements { .. }
+            | Event::Bound { .. }
+            | Event::ResourceDestroyed { .. }
+            | Event::Named { .. }
+            | Event::SparseBound { .. }
+            | Event::Submitted { .. }
+            | Event::Presented
+            | Event::Budget { .. }
+            | Event::DriverMemory { .. }
+            | Event::DeviceLost
+            | Event::DeviceDestroyed => self.unknown(),
         }
     }
 
@@ -166,22 +215,10 @@ impl Replay<'_> {
             min_alignment: wanted.min_alignment,
             name: wanted.name.as_deref(),
         };
-        let requirements = ResourceRequirements {
-            size: needs.size,
-            alignment: needs.alignment,
-            memory_type_bits: self.translation.bits(needs.memory_type_bits),
-            prefers_dedicated: needs.prefers_dedicated,
-            requires_dedicated: needs.requires_dedicated,
-        };
-        let resource = Resource::recorded(
-            requirements,
-            needs.kind,
-            needs.usage,
-            needs.device_access,
-            needs.device_address,
-        );
+        let resource = needs.resource(self.translation.bits(needs.memory_type_bits));
         // Pool and scope are borrowed from the replay during the call.
-        let (allocated, took) = timed(|| self.allocator.allocate(resource, || &info, Location::caller()));
+        let (allocated, took) =
+            timed(|| self.allocator.allocate(resource, || &info, None, Location::caller()));
         self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }

@@ -1,7 +1,10 @@
 //! Simulates the device of a recording.
 
-use crate::allocator::{AllocatorCreateInfo, DebugSettings, Tracking};
+#![expect(unsafe_code, reason = "creates an allocator on a simulated device")]
+
+use crate::allocator::{Allocator, AllocatorCreateInfo, DebugSettings, Tracking};
 use crate::create_info::AllocatorCreateFlags as Flags;
+use crate::error::CreateAllocatorError;
 use crate::record::header::Header;
 use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile};
 use sublet_sim::{Gpu, GpuBuilder, Profile};
@@ -70,6 +73,7 @@ impl Header {
         AllocatorCreateInfo {
             flags: (info.flags | Flags::KEEP_ONLY_LAST_BLOCK) & self.flags,
             api_version: asked.min(info.api_version),
+            growth: self.growth,
             preferred_large_heap_block_size: self.preferred_large_heap_block_size,
             block_sizes: &self.block_sizes[..types],
             heap_size_limits: &self.heap_size_limits[..heaps],
@@ -84,5 +88,30 @@ impl Header {
             },
             ..info
         }
+    }
+
+    /// Passes an allocator like the recorded one to a closure, on a simulated GPU like the recorded one. The GPU uses at
+    /// most half of this machine's memory, because recordings come from anywhere.
+    ///
+    /// # Errors
+    /// As [`Allocator::new`].
+    ///
+    /// ```
+    /// # use sublet::trace::{Header, Replay, Trace};
+    /// # let trace = Trace::default();
+    /// let report = trace.header.with_allocator(|_gpu, allocator| Replay::new(&trace, allocator).finish())?;
+    /// assert_eq!(report.refused, 0);
+    /// # Ok::<(), sublet::CreateAllocatorError>(())
+    /// ```
+    pub fn with_allocator<R>(
+        &self,
+        task: impl FnOnce(&Gpu, &Allocator) -> R,
+    ) -> Result<R, CreateAllocatorError> {
+        let limit = sublet_sim::host_memory().map_or(u64::MAX, |bytes| bytes / 2);
+        let gpu = self.simulated().memory_limit(limit).build();
+        // SAFETY: instance and device are those of `gpu`, which is declared first and outlives the allocator, and the
+        // flags are those that `create_info` takes from it.
+        let allocator = unsafe { Allocator::new(&self.create_info(&gpu)) }?;
+        Ok(task(&gpu, &allocator))
     }
 }

@@ -201,6 +201,36 @@ fn a_replay_that_is_dropped_at_any_event_leaves_nothing() {
     assert!(report.moves_missing < 5, "some were planned here, too");
 }
 
+/// The gain is the bytes that the emptied blocks had, and the replay goes on.
+#[test]
+fn a_replay_can_be_defragmented_at_any_moment() {
+    let mut events = vec![pool(0, PoolSettings { block_size: 256 * KIB, ..PoolSettings::default() })];
+    events.extend((0..16).map(|number| allocate_with(number, 60 * KIB, in_pool(0))));
+    events.push(Event::Map { allocation: AllocationNumber(3) });
+    events.extend((0..16).filter(|number| number % 4 != 3).map(free));
+    let moment = events.len();
+    events.push(Event::Unmap { allocation: AllocationNumber(3) });
+    events.extend((0..16).filter(|number| number % 4 == 3).map(free));
+    let trace = trace(events);
+    let gained = trace.header.with_allocator(|gpu, allocator| {
+        let mut replay = Replay::new(&trace, allocator);
+        (0..moment).for_each(|_| assert!(replay.step().is_some()));
+        let before = replay.report().memory.at_end.reserved_bytes;
+        let gained = replay.defragment();
+        assert_eq!(replay.report().memory.at_end.reserved_bytes, before - gained.bytes_freed);
+        let report = replay.finish();
+        assert_eq!((report.unknown, report.call(CallKind::Free).made), (0, 16));
+        gpu.assert_silent();
+        gained
+    });
+    let gained = gained.unwrap();
+    assert_eq!(
+        (gained.allocations_moved, gained.bytes_freed),
+        (3, 2 * 256 * KIB),
+        "four blocks become one, and the pool keeps an empty one"
+    );
+}
+
 /// Like the C interface, where a program may unmap an allocation after a move.
 #[test]
 fn mappings_go_along_with_what_is_moved() {

@@ -8,7 +8,7 @@ use crate::retire::Clock;
 const CALLS: [&str; 6] = ["capacity_for", "create", "destroy", "reset", "realize", "release"];
 
 #[test]
-fn a_panic_leaves_whole_books() {
+fn a_panic_leaves_consistent_state() {
     let mut caught = [0; CALLS.len()];
     for seed in 1..=40 {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -21,12 +21,23 @@ fn first_blocks_stay() {
 
 #[test]
 fn live_growth_is_a_part_of_what_is_in_use() {
-    let rule = LiveGrowth { step: 4, cap: 64 };
-    for (needed, live, size) in
-        [(1, 0, 4), (1, 100, 28), (1, 100_000, 64), (200, 0, 200), (66, 100_000, 68), (u64::MAX, 0, u64::MAX)]
-    {
+    let rule = LiveGrowth { step: 4, cap: 64, part: 4 };
+    for (needed, live, size) in [
+        (1, 0, 4),
+        (1, 100, 28),
+        (1, 200, 44),
+        (1, 100_000, 64),
+        (200, 0, 200),
+        (66, 100_000, 68),
+        (u64::MAX, 0, u64::MAX),
+    ] {
         assert_eq!(rule.next(needed, live), size, "{needed} beside {live}");
     }
+    let rule = LiveGrowth { step: 4 << 20, cap: 32 << 20, part: 4 };
+    let kib = |needed: u64, live: u64| rule.next(needed << 10, live << 20) >> 10;
+    assert_eq!([64, 128, 192, 256].map(|live| kib(1, live)), [16 << 10, 24 << 10, 28 << 10, 32 << 10]);
+    let large = (48 << 10) + 1;
+    assert_eq!([0, 60, 4096].map(|live| kib(large, live)), [large + 63, large + 511, 52 << 10]);
     for units in (0..1000).chain([u64::MAX / 2]) {
         let least = rule.live_of_bound(units);
         assert!(rule.bound(least) >= units, "{units}");

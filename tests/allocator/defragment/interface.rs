@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn blocks_go_back_and_what_was_gained_is_told() {
+fn blocks_go_back_and_the_gain_is_reported() {
     on_every_profile(|profile| {
         for algorithm in ALGORITHMS {
             let fixture = Fixture::new(profile);

@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::retire::Clock;
 use sublet_descriptors::{
     BufferStore, ClassicStore, CreateHeapError, Descriptor, DescriptorFeatures, DescriptorHeap,
-    DescriptorKind, HeapArrays, HeapCreateInfo, HeapStore, SetStore,
+    DescriptorKind, HeapArrays, HeapCreateInfo, HeapStore, NativeStore, SetStore,
 };
 use sublet_examples::{Compute, Context};
 
@@ -13,12 +13,15 @@ use crate::{Fixture, on_each_device};
 
 const SLOTS: u32 = 6;
 
+/// With an array for each type, storage buffers are at binding 1.
+pub(super) const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
+
 /// Like the shader [`super::ADD`], through a heap of arrays. Slot 0 has the task, slot 1 the array to write, and the
 /// task holds the index of the array to read.
 const ADD_IN_HEAP: &[u8] = include_bytes!("add_in_heap.spv");
 
 /// The same for a simulated device. `arrays` is the binding of storage buffers.
-fn simulate(context: &Context, arrays: u32) {
+pub(super) fn simulate(context: &Context, arrays: u32) {
     let Some(gpu) = context.gpu() else { return };
     gpu.set_kernel("main", move |kernel| {
         let task = kernel.buffer(0, arrays, 0);
@@ -33,7 +36,7 @@ fn simulate(context: &Context, arrays: u32) {
 fn info(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     HeapCreateInfo {
         slots: SLOTS,
-        types: &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer],
+        types: TYPES,
         arrays,
         stages: vk::ShaderStageFlags::COMPUTE,
         ..Default::default()
@@ -41,7 +44,7 @@ fn info(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 }
 
 /// Returns the shader, with storage buffers at this binding.
-fn shader(arrays: u32) -> Vec<u32> {
+pub(super) fn shader(arrays: u32) -> Vec<u32> {
     const DECORATE: u32 = 71;
     const BINDING: u32 = 33;
     let mut code = words(ADD_IN_HEAP);
@@ -56,16 +59,24 @@ fn shader(arrays: u32) -> Vec<u32> {
     code
 }
 
+fn compute(
+    context: &Context,
+    arrays: u32,
+    layout: vk::DescriptorSetLayout,
+    flags: vk::PipelineCreateFlags,
+) -> Compute<'_> {
+    Compute::new(context, &shader(arrays), &[layout], flags).unwrap()
+}
+
 /// Binds a heap for the round of this number.
 type Bind<'a, S> = &'a dyn Fn(&DescriptorHeap<S>, u32, vk::CommandBuffer, vk::PipelineLayout);
 
 /// A heap, and the function that binds it.
 struct Bound<'a, S> {
     heap: &'a DescriptorHeap<S>,
-    layout: vk::DescriptorSetLayout,
     /// The binding of storage buffers.
     arrays: u32,
-    flags: vk::PipelineCreateFlags,
+    compute: Compute<'a>,
     bind: Bind<'a, S>,
 }
 
@@ -73,7 +84,7 @@ struct Bound<'a, S> {
 fn rounds<S: HeapStore>(fixture: &Fixture<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
     simulate(fixture.context, bound.arrays);
     let heap = bound.heap;
-    let compute = Compute::new(fixture.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
+    let compute = &bound.compute;
     let clock = Clock::new();
     let timeline = clock.add_timeline().unwrap();
     // The slots with fixed indices in the shader.
@@ -143,17 +154,19 @@ fn a_heap_on_one_set_shows_shaders_what_was_written() {
             };
             let mut data = Data::new(fixture, 4);
             let heap = DescriptorHeap::new(store);
+            let arrays = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
+            let flags = vk::PipelineCreateFlags::empty();
             let bound = Bound {
                 heap: &heap,
-                layout: heap.store().layout(),
-                arrays: heap.store().binding(DescriptorKind::StorageBuffer).unwrap(),
-                flags: vk::PipelineCreateFlags::empty(),
+                arrays,
+                compute: compute(fixture.context, arrays, heap.store().layout(), flags),
                 bind: &|heap, _, commands, layout| {
                     // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                     unsafe { heap.store().cmd_bind(commands, vk::PipelineBindPoint::COMPUTE, layout, 0) };
                 },
             };
             rounds(fixture, &mut data, &bound);
+            drop(bound);
             // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();
@@ -173,9 +186,8 @@ fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
         let heap = DescriptorHeap::new(store);
         let bound = Bound {
             heap: &heap,
-            layout: heap.store().layout(),
             arrays: 1,
-            flags: vk::PipelineCreateFlags::empty(),
+            compute: compute(fixture.context, 1, heap.store().layout(), vk::PipelineCreateFlags::empty()),
             bind: &|heap, frame, commands, layout| {
                 // SAFETY: every frame is waited for before the next one.
                 unsafe { heap.store().update(frame) };
@@ -185,6 +197,7 @@ fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
             },
         };
         rounds(fixture, &mut data, &bound);
+        drop(bound);
         // SAFETY: all submissions were waited for.
         unsafe { heap.into_store().destroy() };
         data.destroy();
@@ -211,11 +224,12 @@ fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
             };
             let mut data = Data::new(fixture, 4);
             let heap = DescriptorHeap::new(store);
+            let arrays = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
+            let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
             let bound = Bound {
                 heap: &heap,
-                layout: heap.store().layout(),
-                arrays: heap.store().binding(DescriptorKind::StorageBuffer).unwrap(),
-                flags: vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
+                arrays,
+                compute: compute(fixture.context, arrays, heap.store().layout(), flags),
                 bind: &|heap, _, commands, layout| {
                     // SAFETY: the command buffer is being recorded, and every device allows one buffer.
                     unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
@@ -225,9 +239,41 @@ fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
                 },
             };
             rounds(fixture, &mut data, &bound);
+            drop(bound);
             // SAFETY: all submissions were waited for.
             unsafe { heap.into_store().destroy() };
             data.destroy();
         }
+    });
+}
+
+/// Vulkan's own heap.
+#[test]
+fn a_native_heap_shows_shaders_what_was_written() {
+    on_each_device(|fixture| {
+        if !fixture.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_HEAP) {
+            return;
+        }
+        let device = fixture.descriptor_device();
+        let mut data = Data::new(fixture, 4);
+        let heap = DescriptorHeap::new(
+            NativeStore::new(&device, fixture.allocator, &info(HeapArrays::PerType)).unwrap(),
+        );
+        let arrays = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
+        let mappings = heap.store().mappings(0);
+        let bound = Bound {
+            heap: &heap,
+            arrays,
+            compute: Compute::with_heaps(fixture.context, &shader(arrays), mappings).unwrap(),
+            bind: &|heap, _, commands, _| {
+                // SAFETY: the command buffer is being recorded, and is primary.
+                unsafe { heap.store().cmd_bind(commands) };
+            },
+        };
+        rounds(fixture, &mut data, &bound);
+        drop(bound);
+        // SAFETY: all submissions were waited for, and their command buffers are freed.
+        unsafe { heap.into_store().destroy() };
+        data.destroy();
     });
 }

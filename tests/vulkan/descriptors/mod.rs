@@ -2,7 +2,10 @@
 //! compare its results.
 
 mod binder;
+mod draw;
 mod heaps;
+mod native;
+mod rays;
 mod sets;
 
 use ash::vk;
@@ -84,16 +87,20 @@ impl<'a> Data<'a> {
         self.piece(u64::from(2 * self.count + array) * STEP, STEP)
     }
 
-    /// Checks that array `target` equals the source plus `add`, and clears it for the next check.
-    pub(super) fn expect(&mut self, target: u32, source: u32, add: u32) {
+    /// Returns the numbers of array `target`.
+    pub(super) fn read(&self, target: u32) -> Vec<u32> {
         let mut bytes = [0; 256];
         let offset = self.target(target).offset;
         self.fixture.allocator.copy_from_allocation(&self.memory, offset, &mut bytes).unwrap();
-        for (at, word) in (0..).zip(bytes.chunks_exact(4)) {
-            let found = u32::from_le_bytes(word.try_into().unwrap());
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    /// Checks that array `target` equals the source plus `add`, and clears it for the next check.
+    pub(super) fn expect(&mut self, target: u32, source: u32, add: u32) {
+        for (at, found) in (0..).zip(self.read(target)) {
             assert_eq!(found, source * 1000 + at + add, "array {target}, number {at}");
         }
-        self.put(offset, &[0; 64]);
+        self.put(self.target(target).offset, &[0; 64]);
     }
 
     pub(super) fn destroy(self) {

@@ -6,6 +6,7 @@ use sublet::{
     AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim,
 };
 
+use super::memory::SideMemory;
 use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
 use super::side::{Compacted, CompactionSettings, Placement, Side};
 use super::sublet_side::SubletSide;
@@ -126,10 +127,13 @@ fn one<S: Side>(
         side.allocate(slot, &resource, &spec, pool).map_err(|failed| format!("no room: {failed:?}"))?;
     }
     heap.freed.iter().for_each(|slot| side.free(*slot));
-    let before = side.tap().bytes().iter().sum();
+    let mut memory = SideMemory::default();
+    memory.enter(&side.tap().take(), None);
+    let before = memory.bytes(|_| true);
     let done = side.compact(how);
     side.validate();
-    let after = side.tap().bytes().iter().sum();
+    memory.enter(&side.tap().take(), None);
+    let after = memory.bytes(|_| true);
     let live = (0..heap.sizes.len()).filter(|slot| !heap.freed.contains(slot));
     let live: Vec<_> = live.collect();
     let places = live.iter().map(|slot| side.place(*slot)).collect();

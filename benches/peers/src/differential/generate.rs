@@ -6,7 +6,7 @@ use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, 
 use super::program::{
     BufferSpec, ImageSpec, PoolSpec, ProgramResource, ProgramSetup, ProgramStep, RandomProgram, Spec,
 };
-use super::tap::{Fault, FaultyCall};
+use super::tap::{Fault, FaultyCall, MANY};
 use crate::script::Random;
 
 const FLAGS: [(AllocatorCreateFlags, &str); 7] = [
@@ -127,7 +127,7 @@ impl Generator {
             ],
             FaultyCall::Map => &[vk::Result::ERROR_MEMORY_MAP_FAILED, vk::Result::ERROR_OUT_OF_HOST_MEMORY],
         };
-        let times = if self.chance(30) { u32::MAX } else { 1 + self.random.below(4) as u32 };
+        let times = if self.chance(30) { MANY } else { 1 + self.random.below(4) as u32 };
         Some(Fault { call, skip: self.random.below(2) as u32, times, result: self.one(results) })
     }
 

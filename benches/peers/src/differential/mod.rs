@@ -3,7 +3,7 @@
 //! ```text
 //!   generate -> program -> play -+-> vma_side     -> tap -> simulated device
 //!                                +-> sublet_side  -> tap -> simulated device
-//!                play compares the results and the logged calls of both; books hold the memory of each
+//!                play compares the results and the logged calls of both; `SideMemory` has the memory of each
 //!                a difference: explain -> one of differences, or the run fails with the shortest program found
 //! ```
 //!
@@ -13,12 +13,12 @@
 //!
 //! With `SUBLET_TRACE` in the environment, each compared allocation is printed.
 
-mod books;
 mod command;
 mod compact;
 mod differences;
 mod explain;
 mod generate;
+mod memory;
 mod play;
 mod program;
 mod run;

@@ -27,6 +27,11 @@ pub(super) struct ProgramSetup {
 }
 
 impl ProgramSetup {
+    /// Returns the version of Vulkan.
+    pub(super) fn version(&self) -> u32 {
+        vk::make_api_version(0, 1, self.minor, 0)
+    }
+
     /// Returns the part of the heap that the allocators may use.
     pub(super) fn heap_size(&self, heap: u32) -> u64 {
         let limit = self.heap_limits.get(heap as usize).copied().unwrap_or(vk::WHOLE_SIZE);

@@ -114,8 +114,6 @@ pub(super) trait Side {
     fn pool_figures(&mut self, slot: usize) -> PoolFigures;
     /// Checks its own invariants.
     fn validate(&self);
-    /// Returns messages of the simulated driver since the last call.
-    fn messages(&self) -> Vec<String>;
     /// Destroys the allocator, which must be empty.
     fn finish(self) -> Vec<String>
     where

@@ -4,14 +4,14 @@
 use ash::vk;
 use sublet::{
     Algorithm, Allocation, Allocator, AllocatorCreateInfo, CreateError, CreatePoolError, DefragmentationInfo,
-    FindMemoryTypeError, MapError, Pool, PoolCreateInfo, sim,
+    FindMemoryTypeError, MapError, Pool, PoolCreateInfo,
 };
 
 use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
 use super::side::{
     Compacted, CompactionSettings, FailedOperation, HeapFigures, Placement, PoolFigures, Side, Why,
 };
-use super::tap::{PropertyOverrides, Registered, Tap};
+use super::tap::Tap;
 
 struct SubletSideAllocation {
     allocation: Allocation,
@@ -23,14 +23,12 @@ struct SubletSideAllocation {
 }
 
 pub(super) struct SubletSide {
-    tap: Tap,
     allocator: Allocator,
     held: Vec<Option<SubletSideAllocation>>,
     pools: Vec<Option<Pool>>,
     empty_blocks_kept: u32,
     frame: u32,
-    _registered: Registered,
-    gpu: sim::Gpu,
+    tap: Tap,
 }
 
 fn of_allocation(error: sublet::AllocationError) -> FailedOperation {
@@ -80,9 +78,8 @@ fn of_find(error: FindMemoryTypeError) -> FailedOperation {
 
 impl SubletSide {
     pub(super) fn new(setup: &ProgramSetup) -> Self {
-        let version = vk::make_api_version(0, 1, setup.minor, 0);
-        let gpu = sim::Gpu::builder(setup.profile).api_version(version).build();
-        let (tap, registered) = Tap::new(&gpu, PropertyOverrides { max_count: setup.max_count });
+        let tap = Tap::new(setup);
+        let gpu = tap.gpu();
         let info = AllocatorCreateInfo {
             flags: setup.flags,
             // Explicit, because 0 would not select VMA's rule.
@@ -92,8 +89,8 @@ impl SubletSide {
             },
             heap_size_limits: &setup.heap_limits,
             empty_blocks_kept: setup.empty_blocks_kept,
-            functions: tap.sublet_functions(&gpu),
-            ..AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), version)
+            functions: tap.sublet_functions(),
+            ..AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
         };
         // SAFETY: the device outlives the allocator, and the flags match its enabled features.
         let made = unsafe { Allocator::new(&info) };
@@ -102,16 +99,7 @@ impl SubletSide {
             Err(error) => panic!("no allocator: {error}"),
         };
         let empty_blocks_kept = setup.empty_blocks_kept;
-        Self {
-            tap,
-            allocator,
-            held: Vec::new(),
-            pools: Vec::new(),
-            empty_blocks_kept,
-            frame: 0,
-            _registered: registered,
-            gpu,
-        }
+        Self { allocator, held: Vec::new(), pools: Vec::new(), empty_blocks_kept, frame: 0, tap }
     }
 
     fn held(&self, slot: usize) -> &SubletSideAllocation {
@@ -172,7 +160,7 @@ impl Side for SubletSide {
             if let ProgramResource::Buffer { min_alignment, .. } = resource { *min_alignment } else { 0 };
         let info = spec.sublet(pool, min_alignment);
         let (mut buffer, mut image, mut own) = (vk::Buffer::null(), vk::Image::null(), false);
-        let device = self.gpu.device();
+        let device = self.tap.gpu().device();
         let driver = |result| FailedOperation { result, why: Why::Other("resource") };
         let made = match *resource {
             ProgramResource::Raw { size, alignment, bits } => {
@@ -238,7 +226,7 @@ impl Side for SubletSide {
         else {
             return;
         };
-        let device = self.gpu.device();
+        let device = self.tap.gpu().device();
         if own {
             // SAFETY: nothing uses it; null is ignored.
             unsafe { device.destroy_buffer(buffer, None) };
@@ -340,10 +328,6 @@ impl Side for SubletSide {
         self.allocator.validate();
     }
 
-    fn messages(&self) -> Vec<String> {
-        self.gpu.take_messages().iter().map(ToString::to_string).collect()
-    }
-
     fn compact(&mut self, how: &CompactionSettings) -> Compacted {
         let pools: Vec<_> = how.pool.iter().filter_map(|slot| self.pools[*slot].as_ref()).collect();
         let info = DefragmentationInfo {
@@ -385,7 +369,7 @@ impl Side for SubletSide {
     fn finish(self) -> Vec<String> {
         let leaks = self.allocator.destroy();
         let mut messages: Vec<_> = leaks.iter().map(|leak| format!("leaked: {leak}")).collect();
-        messages.extend(self.gpu.finish().iter().map(ToString::to_string));
+        messages.extend(self.tap.finish());
         messages
     }
 }

@@ -4,14 +4,14 @@
 use std::ptr;
 
 use ash::vk;
-use sublet::{DefragmentationAlgorithm, sim};
+use sublet::DefragmentationAlgorithm;
 
 use super::play::ResourceNeeds;
 use super::program::{PoolSpec, ProgramResource, ProgramSetup, Spec};
 use super::side::{
     Compacted, CompactionSettings, FailedOperation, HeapFigures, Placement, PoolFigures, Side, Why,
 };
-use super::tap::{PropertyOverrides, Registered, Tap};
+use super::tap::Tap;
 use crate::peers::vma::{details, ffi};
 
 struct VmaSideAllocation {
@@ -23,15 +23,13 @@ struct VmaSideAllocation {
 }
 
 pub(super) struct VmaSide {
-    tap: Tap,
     allocator: ffi::FfiAllocator,
     held: Vec<Option<VmaSideAllocation>>,
     pools: Vec<ffi::FfiPool>,
     heaps: usize,
     granularity: u64,
     frame: u32,
-    _registered: Registered,
-    gpu: sim::Gpu,
+    tap: Tap,
 }
 
 fn checked(result: vk::Result) -> Result<(), FailedOperation> {
@@ -40,10 +38,9 @@ fn checked(result: vk::Result) -> Result<(), FailedOperation> {
 
 impl VmaSide {
     pub(super) fn new(setup: &ProgramSetup) -> Self {
-        let version = vk::make_api_version(0, 1, setup.minor, 0);
-        let gpu = sim::Gpu::builder(setup.profile).api_version(version).build();
-        let (tap, registered) = Tap::new(&gpu, PropertyOverrides { max_count: setup.max_count });
-        let functions = tap.vma_functions(&gpu);
+        let tap = Tap::new(setup);
+        let gpu = tap.gpu();
+        let functions = tap.vma_functions();
         let limits = &setup.heap_limits;
         let info = ffi::FfiAllocatorCreateInfo {
             flags: setup.flags.bits(),
@@ -55,7 +52,7 @@ impl VmaSide {
             heap_size_limit: if limits.is_empty() { ptr::null() } else { limits.as_ptr() },
             vulkan_functions: &raw const functions,
             instance: gpu.instance().handle(),
-            vulkan_api_version: version,
+            vulkan_api_version: gpu.api_version(),
             type_external_memory_handle_types: ptr::null(),
         };
         let mut allocator = ptr::null_mut();
@@ -63,15 +60,13 @@ impl VmaSide {
         let made = unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) };
         assert_eq!(made, vk::Result::SUCCESS, "vmaCreateAllocator cannot fail");
         Self {
-            tap,
             allocator,
             held: Vec::new(),
             pools: Vec::new(),
             heaps: setup.profile.heaps.len(),
             granularity: setup.profile.limits.buffer_image_granularity,
             frame: 0,
-            _registered: registered,
-            gpu,
+            tap,
         }
     }
 
@@ -155,7 +150,7 @@ impl Side for VmaSide {
         let (to, none) = (&raw mut allocation, ptr::null_mut());
         let (mut buffer, mut image, mut own) = (vk::Buffer::null(), vk::Image::null(), false);
         let allocator = self.allocator;
-        let device = self.gpu.device();
+        let device = self.tap.gpu().device();
         let result = match *resource {
             ProgramResource::Raw { size, alignment, bits } => {
                 let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: bits };
@@ -225,7 +220,7 @@ impl Side for VmaSide {
         else {
             return;
         };
-        let device = self.gpu.device();
+        let device = self.tap.gpu().device();
         if own {
             // SAFETY: nothing uses it; null is ignored.
             unsafe { device.destroy_buffer(buffer, None) };
@@ -339,10 +334,6 @@ impl Side for VmaSide {
     /// VMA checks itself in debug builds.
     fn validate(&self) {}
 
-    fn messages(&self) -> Vec<String> {
-        self.gpu.take_messages().iter().map(ToString::to_string).collect()
-    }
-
     fn compact(&mut self, how: &CompactionSettings) -> Compacted {
         let info = ffi::FfiDefragmentationInfo {
             flags: match how.algorithm {
@@ -392,14 +383,14 @@ impl Side for VmaSide {
     fn finish(self) -> Vec<String> {
         // SAFETY: nothing is left in it, and it is not used again.
         unsafe { ffi::destroy_allocator(self.allocator) };
-        self.gpu.finish().iter().map(ToString::to_string).collect()
+        self.tap.finish()
     }
 }
 
 impl VmaSide {
     /// Returns the requirements of a resource. `None` if the driver does not create it.
     pub(super) fn needs(&self, resource: &ProgramResource) -> Option<ResourceNeeds> {
-        let device = self.gpu.device();
+        let device = self.tap.gpu().device();
         let (found, least) = match *resource {
             ProgramResource::Raw { size, alignment, bits } => {
                 return Some(ResourceNeeds { size, alignment, bits });

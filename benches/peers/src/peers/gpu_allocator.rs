@@ -17,15 +17,15 @@ pub(super) struct GpuAllocator {
     device: ash::Device,
 }
 
-/// Creates an allocator for the device, with default settings except for the sizes.
-pub(super) fn create(gpu: &TestGpu, allocation_sizes: AllocationSizes) -> Result<Allocator, String> {
+/// Creates an allocator for the device, with default settings.
+pub(super) fn create(gpu: &TestGpu) -> Result<Allocator, String> {
     let allocator = Allocator::new(&AllocatorCreateDesc {
         instance: gpu.instance().clone(),
         device: gpu.device().clone(),
         physical_device: gpu.physical_device(),
         debug_settings: AllocatorDebugSettings::default(),
         buffer_device_address: false,
-        allocation_sizes,
+        allocation_sizes: AllocationSizes::default(),
     });
     allocator.map_err(|error| error.to_string())
 }
@@ -36,8 +36,7 @@ impl GpuAllocator {
         if !matches!(shape, PeerMode::Default | PeerMode::Created) {
             return Ok(None);
         }
-        let allocator = create(gpu, AllocationSizes::default())?;
-        Ok(Some(Self { allocator, device: gpu.device().clone() }))
+        Ok(Some(Self { allocator: create(gpu)?, device: gpu.device().clone() }))
     }
 
     fn memory(

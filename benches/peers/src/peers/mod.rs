@@ -6,8 +6,6 @@
 mod driver;
 mod gpu_alloc;
 mod gpu_allocator;
-mod nothing;
-mod offset_allocator;
 pub(crate) mod replay;
 pub(crate) mod sets;
 mod sublet;
@@ -32,18 +30,8 @@ pub(crate) trait Peer: Sized {
     /// Ends a frame, after its submission.
     fn end_frame(&mut self) {}
 
-    /// Frees everything at once. Returns false if the peer cannot.
-    fn reset(&mut self) -> bool {
-        false
-    }
-
     /// Returns the peer's count of live allocations, if it has one.
     fn live(&self) -> Option<u64>;
-
-    /// Returns the capacity of an engine without a driver, in bytes.
-    fn capacity(&self) -> Option<u64> {
-        None
-    }
 
     /// Destroys the peer. Returns an error if its state is wrong.
     fn finish(self) -> Result<(), String>;
@@ -124,34 +112,14 @@ pub(crate) enum PeerKind {
     Sublet,
     Vma,
     GpuAllocator,
-    /// Sublet behind gpu-allocator's interface. Only in replays with wgpu's sizes.
-    StandIn,
     GpuAlloc,
-    /// Sublet's engine, called directly.
-    SubletEngine,
-    SubletVirtual,
-    VmaVirtual,
-    OffsetAllocator,
     /// The driver's own calls, without an allocator.
     Driver,
-    /// No work: the cost of the measurement itself.
-    Nothing,
 }
 
 impl PeerKind {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Sublet,
-        Self::Vma,
-        Self::GpuAllocator,
-        Self::StandIn,
-        Self::GpuAlloc,
-        Self::SubletEngine,
-        Self::SubletVirtual,
-        Self::VmaVirtual,
-        Self::OffsetAllocator,
-        Self::Driver,
-        Self::Nothing,
-    ];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Sublet, Self::Vma, Self::GpuAllocator, Self::GpuAlloc, Self::Driver];
 
     /// Returns its name on the command line.
     pub(crate) const fn id(self) -> &'static str {
@@ -159,14 +127,8 @@ impl PeerKind {
             Self::Sublet => "sublet",
             Self::Vma => "vma",
             Self::GpuAllocator => "gpu-allocator",
-            Self::StandIn => "stand-in",
             Self::GpuAlloc => "gpu-alloc",
-            Self::SubletEngine => "sublet-engine",
-            Self::SubletVirtual => "sublet-virtual",
-            Self::VmaVirtual => "vma-virtual",
-            Self::OffsetAllocator => "offset-allocator",
             Self::Driver => "driver",
-            Self::Nothing => "loop",
         }
     }
 
@@ -175,9 +137,6 @@ impl PeerKind {
         match self {
             Self::Sublet => "Sublet",
             Self::Vma => "VMA",
-            Self::SubletEngine => "Sublet engine",
-            Self::SubletVirtual => "Sublet virtual block",
-            Self::VmaVirtual => "VMA virtual block",
             Self::Driver => "driver alone",
             other => other.id(),
         }
@@ -188,15 +147,10 @@ impl PeerKind {
         match self {
             // The caller holds the resource separately, so this is the size of the peer's own type.
             Self::Sublet => size_of::<::sublet::Allocation>(),
-            Self::Vma => vma::HANDLES.0,
+            Self::Vma => size_of::<vma::ffi::FfiAllocation>(),
             Self::GpuAllocator => size_of::<::gpu_allocator::vulkan::Allocation>(),
-            Self::StandIn => size_of::<::gpu_allocator_stand_in::vulkan::Allocation>(),
             Self::GpuAlloc => size_of::<::gpu_alloc::MemoryBlock<ash::vk::DeviceMemory>>(),
-            Self::SubletEngine => size_of::<::sublet::metadata::Key>(),
-            Self::SubletVirtual => size_of::<::sublet::VirtualAllocation>(),
-            Self::VmaVirtual => vma::HANDLES.1,
-            Self::OffsetAllocator => size_of::<::offset_allocator::Allocation>(),
-            Self::Driver | Self::Nothing => 0,
+            Self::Driver => 0,
         }
     }
 
@@ -224,19 +178,6 @@ pub(crate) enum PeerMode {
     Pool { block_size: u64, min: usize, max: usize },
     /// A linear pool of one block, or the peer's equivalent.
     LinearPool { block_size: u64 },
-    /// An engine of this many units.
-    Engine { capacity: u64 },
-    /// A linear engine of this many units.
-    LinearEngine { capacity: u64 },
-}
-
-/// The settings of a new peer.
-#[derive(Clone, Copy)]
-pub(crate) struct PeerSetup<'a> {
-    pub(crate) gpu: &'a TestGpu,
-    pub(crate) shape: PeerMode,
-    /// True if host memory is counted. VMA then gets callbacks.
-    pub(crate) count_heap: bool,
 }
 
 /// A function that is generic over the type of the peer.
@@ -254,30 +195,18 @@ pub(crate) trait VisitShared {
 /// Creates a peer. `None` if it does not support the shape.
 pub(crate) fn make<V: Visit>(
     kind: PeerKind,
-    setup: PeerSetup<'_>,
+    gpu: &TestGpu,
+    shape: PeerMode,
     visit: V,
 ) -> Result<Option<V::Output>, String> {
-    let PeerSetup { gpu, shape, count_heap } = setup;
     Ok(match kind {
-        PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
-        PeerKind::Vma => vma::Vma::new(gpu, shape, count_heap)?.map(|peer| whole(peer, shape, visit)),
+        PeerKind::Sublet => Some(whole(sublet::Sublet::new(gpu, shape)?, shape, visit)),
+        PeerKind::Vma => vma::Vma::new(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::GpuAllocator => {
             gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| whole(peer, shape, visit))
         }
-        PeerKind::StandIn => None,
         PeerKind::GpuAlloc => gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| whole(peer, shape, visit)),
-        PeerKind::SubletEngine => match shape {
-            PeerMode::Engine { capacity } => Some(visit.visit(sublet::tlsf(capacity)?)),
-            PeerMode::LinearEngine { capacity } => Some(visit.visit(sublet::linear(capacity)?)),
-            _ => None,
-        },
-        PeerKind::SubletVirtual => sublet::virtual_block(shape)?.map(|peer| visit.visit(peer)),
-        PeerKind::VmaVirtual => vma::VmaVirtual::new(shape, count_heap)?.map(|peer| visit.visit(peer)),
-        PeerKind::OffsetAllocator => {
-            offset_allocator::OffsetAllocator::new(shape).map(|peer| visit.visit(peer))
-        }
         PeerKind::Driver => driver::DriverAlone::new(gpu, shape)?.map(|peer| visit.visit(peer)),
-        PeerKind::Nothing => Some(visit.visit(nothing::NothingPeer)),
     })
 }
 
@@ -289,16 +218,16 @@ fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: PeerMode, visit: V) -> 
     }
 }
 
-/// Creates a peer for several threads, in its default shape. `None` for engines.
+/// Creates a peer for several threads, in its default shape.
 pub(crate) fn make_shared<V: VisitShared>(
     kind: PeerKind,
     gpu: &TestGpu,
     visit: V,
-) -> Result<Option<V::Output>, String> {
+) -> Result<V::Output, String> {
     let shape = PeerMode::Default;
-    Ok(match kind {
-        PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| visit.visit(peer)),
-        PeerKind::Vma => vma::Vma::new(gpu, shape, false)?.map(|peer| visit.visit(peer)),
+    let output = match kind {
+        PeerKind::Sublet => Some(visit.visit(sublet::Sublet::new(gpu, shape)?)),
+        PeerKind::Vma => vma::Vma::new(gpu, shape)?.map(|peer| visit.visit(peer)),
         PeerKind::GpuAllocator => {
             let peer = gpu_allocator::GpuAllocator::new(gpu, shape)?;
             peer.map(|peer| visit.visit(LockedPeer(Mutex::new(peer))))
@@ -306,9 +235,9 @@ pub(crate) fn make_shared<V: VisitShared>(
         PeerKind::GpuAlloc => {
             gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| visit.visit(LockedPeer(Mutex::new(peer))))
         }
-        PeerKind::Nothing => Some(visit.visit(nothing::NothingPeer)),
-        _ => None,
-    })
+        PeerKind::Driver => None,
+    };
+    output.ok_or_else(|| "it is not for several threads".to_owned())
 }
 
 /// Creates Sublet's own allocator for queries.

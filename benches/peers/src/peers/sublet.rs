@@ -1,12 +1,10 @@
-//! Sublet: the allocator, its engines, and its virtual block.
+//! Sublet.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
-use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
-    MaintainInfo, MemoryUsage, Pool, PoolCreateInfo, VirtualAllocation, VirtualAllocationCreateInfo,
-    VirtualBlock, VirtualBlockCreateInfo,
+    MaintainInfo, MemoryUsage, Pool, PoolCreateInfo,
 };
 
 use super::{Creates, Peer, PeerMode, PeerResource, SharedPeer};
@@ -29,22 +27,17 @@ unsafe impl Send for Sublet {}
 // SAFETY: as above.
 unsafe impl Sync for Sublet {}
 
-pub(super) fn shared(gpu: &TestGpu, shape: PeerMode) -> Result<Option<Sublet>, String> {
-    Sublet::new(create(gpu)?, gpu, shape)
-}
-
-pub(super) fn create_info(gpu: &TestGpu) -> AllocatorCreateInfo<'static> {
-    AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
-}
-
 /// Creates an allocator for the device with default settings.
 pub(super) fn create(gpu: &TestGpu) -> Result<Allocator, String> {
+    let info =
+        AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
     // SAFETY: the creator of a peer keeps the device until the peer is finished.
-    unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())
+    unsafe { Allocator::new(&info) }.map_err(|error| error.to_string())
 }
 
 impl Sublet {
-    pub(super) fn new(allocator: Allocator, gpu: &TestGpu, shape: PeerMode) -> Result<Option<Self>, String> {
+    pub(super) fn new(gpu: &TestGpu, shape: PeerMode) -> Result<Self, String> {
+        let allocator = create(gpu)?;
         let default = PoolCreateInfo::new(gpu.device_local_type());
         let pool_info = match shape {
             PeerMode::Default | PeerMode::Created | PeerMode::Maintained => None,
@@ -58,7 +51,6 @@ impl Sublet {
                 let algorithm = Algorithm::Linear;
                 Some(PoolCreateInfo { block_size, max_block_count: 1, algorithm, ..default })
             }
-            _ => return Ok(None),
         };
         let mut info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let automatic = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -75,7 +67,7 @@ impl Sublet {
             info = AllocationCreateInfo::in_pool(unsafe { &*made });
             pool = Some(made);
         }
-        Ok(Some(Self { allocator, info, automatic, upload, is_maintained, pool }))
+        Ok(Self { allocator, info, automatic, upload, is_maintained, pool })
     }
 
     #[inline]
@@ -186,108 +178,5 @@ impl SharedPeer for Sublet {
 
     fn finish(self) -> Result<(), String> {
         self.end()
-    }
-}
-
-/// An engine with one region.
-pub(super) struct EnginePeer<M> {
-    engine: M,
-    region: metadata::RegionId,
-}
-
-pub(super) fn tlsf(capacity: u64) -> Result<EnginePeer<Tlsf>, String> {
-    EnginePeer::new(Tlsf::with_slabs(capacity), capacity)
-}
-
-pub(super) fn linear(capacity: u64) -> Result<EnginePeer<Linear>, String> {
-    EnginePeer::new(Linear::new(capacity, Regions::Single), capacity)
-}
-
-impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> EnginePeer<M> {
-    fn new(mut engine: M, capacity: u64) -> Result<Self, String> {
-        let region = engine.add_region(&capacity).map_err(|error| format!("{error:?}"))?;
-        Ok(Self { engine, region })
-    }
-}
-
-impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer for EnginePeer<M> {
-    type Allocation = Key;
-
-    #[inline]
-    fn allocate(&mut self, request: &PeerRequest) -> Option<Key> {
-        let request = metadata::Request::new(request.size, metadata::Alignment::new(request.alignment)?);
-        self.engine.allocate(&request).ok().map(|(key, _)| key)
-    }
-
-    #[inline]
-    fn free(&mut self, key: Key) {
-        assert!(self.engine.free(key).is_ok(), "the engine does not know its own key");
-    }
-
-    fn reset(&mut self) -> bool {
-        self.engine.reset(self.region);
-        true
-    }
-
-    fn live(&self) -> Option<u64> {
-        Some(self.engine.usage().used_chunks)
-    }
-
-    fn capacity(&self) -> Option<u64> {
-        Some(self.engine.usage().capacity)
-    }
-
-    fn finish(self) -> Result<(), String> {
-        self.engine.validate();
-        Ok(())
-    }
-}
-
-/// A virtual block.
-pub(super) struct VirtualBlockPeer(pub(super) VirtualBlock);
-
-pub(super) fn virtual_block(shape: PeerMode) -> Result<Option<VirtualBlockPeer>, String> {
-    let (size, algorithm) = match shape {
-        PeerMode::Engine { capacity } => (capacity, Algorithm::Tlsf),
-        PeerMode::LinearEngine { capacity } => (capacity, Algorithm::Linear),
-        _ => return Ok(None),
-    };
-    let block = VirtualBlock::new(&VirtualBlockCreateInfo { size, algorithm });
-    Ok(Some(VirtualBlockPeer(block.map_err(|error| error.to_string())?)))
-}
-
-impl Peer for VirtualBlockPeer {
-    type Allocation = VirtualAllocation;
-
-    #[inline]
-    fn allocate(&mut self, request: &PeerRequest) -> Option<VirtualAllocation> {
-        let info = VirtualAllocationCreateInfo {
-            size: request.size,
-            alignment: request.alignment,
-            ..VirtualAllocationCreateInfo::default()
-        };
-        self.0.allocate(&info).ok()
-    }
-
-    #[inline]
-    fn free(&mut self, allocation: VirtualAllocation) {
-        assert!(self.0.free(allocation).is_ok(), "the block does not know its own allocation");
-    }
-
-    fn reset(&mut self) -> bool {
-        self.0.clear();
-        true
-    }
-
-    fn live(&self) -> Option<u64> {
-        Some(self.0.statistics().allocation_count)
-    }
-
-    fn capacity(&self) -> Option<u64> {
-        Some(self.0.size())
-    }
-
-    fn finish(self) -> Result<(), String> {
-        Ok(())
     }
 }

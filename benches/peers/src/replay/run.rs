@@ -1,41 +1,18 @@
 //! Plays a script on a peer, and measures it.
 
-use std::sync::Arc;
-
-use super::cost::MemoryCost;
-use super::gaps::{Gaps, PlacedAllocation};
+use super::cost::cost_of;
 use super::script::{Host, Script, ScriptStep};
-use crate::clock::{self, Stopwatch, TickClock};
-use crate::gpu::{Calls, Counters, TestGpu};
+use crate::clock::Stopwatch;
+use crate::gpu::{Calls, TestGpu};
 use crate::peers::replay::{Plays, VisitPlayer};
-use crate::statistics::Percentiles;
 
-/// The purpose of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RunPurpose {
-    /// Measures the total time, with nothing between the calls.
-    Whole,
-    /// Measures each call.
-    Single,
-    /// Measures driver memory.
-    Memory,
-}
-
-/// The result of one run. Only the figures of its purpose are set.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ReplayRun {
-    /// Nanoseconds.
+/// The figures of one run: the time if it is timed, and otherwise the memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReplayFigures {
+    /// Nanoseconds of all calls.
     pub(crate) whole: f64,
-    pub(crate) allocate: Option<Percentiles>,
-    pub(crate) free: Option<Percentiles>,
-    pub(crate) memory: MemoryFigures,
     /// Number of failed allocations.
     pub(crate) refused: u64,
-}
-
-/// Driver memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct MemoryFigures {
     /// Maximum reserved bytes.
     pub(crate) reserved_peak: u64,
     /// Reserved bytes after everything was freed.
@@ -43,10 +20,8 @@ pub(crate) struct MemoryFigures {
     /// Modelled milliseconds of all calls of `vkAllocateMemory`, and of the longest.
     pub(crate) driver_time: f64,
     pub(crate) driver_longest: f64,
-    /// The script's maximum of used bytes at that time.
+    /// The script's maximum of used bytes at the peak of reserved bytes.
     pub(crate) used_then: u64,
-    /// The gaps between allocations at that time.
-    pub(crate) gaps: Gaps,
     /// The script's overall maximum of used bytes.
     pub(crate) used_peak: u64,
     /// Maximum number of memory objects.
@@ -57,26 +32,27 @@ pub(crate) struct MemoryFigures {
 /// A visitor that plays a script on a peer.
 pub(crate) struct ScriptPlayer<'a> {
     pub(crate) script: &'a Script,
-    pub(crate) purpose: RunPurpose,
+    /// Measures the time, with nothing between the calls.
+    pub(crate) is_timed: bool,
     pub(crate) gpu: &'a TestGpu,
 }
 
 impl VisitPlayer for ScriptPlayer<'_> {
-    type Output = Result<ReplayRun, String>;
+    type Output = Result<ReplayFigures, String>;
 
     fn visit<P: Plays>(self, mut peer: P) -> Self::Output {
         let mut slots: Vec<Option<P::Allocation>> = Vec::new();
         slots.resize_with(self.script.slots, || None);
-        let run = match self.purpose {
-            RunPurpose::Whole => self.whole(&mut peer, &mut slots),
-            RunPurpose::Single => self.single(&mut peer, &mut slots),
-            RunPurpose::Memory => self.memory(&mut peer, &mut slots),
-        }?;
+        let figures = if self.is_timed {
+            self.time(&mut peer, &mut slots)?
+        } else {
+            self.memory(&mut peer, &mut slots)?
+        };
         if slots.iter().any(Option::is_some) {
             return Err("the script left an allocation".to_owned());
         }
         peer.finish()?;
-        Ok(run)
+        Ok(figures)
     }
 }
 
@@ -119,73 +95,40 @@ fn play<P: Plays>(
 }
 
 impl ScriptPlayer<'_> {
-    fn whole<P: Plays>(
+    fn time<P: Plays>(
         &self,
         peer: &mut P,
         slots: &mut [Option<P::Allocation>],
-    ) -> Result<ReplayRun, String> {
-        let mut refused = 0;
+    ) -> Result<ReplayFigures, String> {
         let stopwatch = Stopwatch::start();
         for step in &self.script.steps {
-            refused += u64::from(play(peer, slots, step)?);
+            play(peer, slots, step)?;
         }
-        let whole = stopwatch.stop(self.gpu.is_real());
-        Ok(ReplayRun { whole, refused, ..ReplayRun::default() })
-    }
-
-    fn single<P: Plays>(
-        &self,
-        peer: &mut P,
-        slots: &mut [Option<P::Allocation>],
-    ) -> Result<ReplayRun, String> {
-        let clock = TickClock::get();
-        let (mut allocate, mut free) = (Vec::new(), Vec::new());
-        allocate.reserve(self.script.steps.len());
-        free.reserve(self.script.steps.len());
-        let mut refused = 0;
-        for step in &self.script.steps {
-            let from = clock::now();
-            let was_refused = play(peer, slots, step)?;
-            let took = clock.single(from, clock::now()) as f32;
-            refused += u64::from(was_refused);
-            match step {
-                ScriptStep::Allocate(..) => allocate.push(took),
-                ScriptStep::Free(_) => free.push(took),
-                _ => {}
-            }
-        }
-        Ok(ReplayRun {
-            allocate: Percentiles::of(&mut allocate),
-            free: Percentiles::of(&mut free),
-            refused,
-            ..ReplayRun::default()
-        })
+        Ok(ReplayFigures { whole: stopwatch.stop(self.gpu.is_real()), ..ReplayFigures::default() })
     }
 
     fn memory<P: Plays>(
         &self,
         peer: &mut P,
         slots: &mut [Option<P::Allocation>],
-    ) -> Result<ReplayRun, String> {
-        let counters: Arc<Counters> = Arc::clone(self.gpu.counters());
+    ) -> Result<ReplayFigures, String> {
+        let counters = self.gpu.counters();
         let mut sizes = vec![0_u64; self.script.slots];
-        let (mut memory, mut used, mut refused) = (MemoryFigures::default(), 0, 0);
-        // The changes of slots in order, with the number of changes at the peak and the driver's objects at that time.
-        let mut changes: Vec<(u32, Option<PlacedAllocation>)> = Vec::new();
-        let (mut until, mut objects, mut calls) = (0, Vec::new(), Calls::default());
+        let (mut found, mut used) = (ReplayFigures::default(), 0);
         let types = self.gpu.memory();
-        let _ = counters.take_created();
+        let _ = counters.take_objects();
         for step in &self.script.steps {
             let was_refused = play(peer, slots, step)?;
-            refused += u64::from(was_refused);
+            found.refused += u64::from(was_refused);
             let host = match step {
                 ScriptStep::Allocate(_, ask) => ask.host,
                 _ => Host::Never,
             };
-            for object in counters.take_created() {
-                let time = MemoryCost::of(&types, object.memory_type, host).milliseconds(object.size);
-                memory.driver_time += time;
-                memory.driver_longest = memory.driver_longest.max(time);
+            for object in counters.take_objects() {
+                let time = cost_of(&types, object.memory_type, host).allocation(object.size);
+                let time = time.as_secs_f64() * 1_000.0;
+                found.driver_time += time;
+                found.driver_longest = found.driver_longest.max(time);
             }
             let (slot, size) = match step {
                 ScriptStep::Allocate(slot, ask) if !was_refused => (*slot, ask.size),
@@ -193,25 +136,13 @@ impl ScriptPlayer<'_> {
                 _ => continue,
             };
             used = used + size - std::mem::replace(&mut sizes[slot as usize], size);
-            memory.used_peak = memory.used_peak.max(used);
-            let place = slots[slot as usize].as_ref().map(|allocation| peer.place(allocation));
-            changes.push((slot, place.map(|place| PlacedAllocation { place, size })));
-            let reserved = counters.reserved();
-            if (reserved, used) > (memory.reserved_peak, memory.used_then) {
-                (memory.reserved_peak, memory.used_then) = (reserved, used);
-                until = changes.len();
-                if calls != counters.calls() {
-                    calls = counters.calls();
-                    objects = counters.objects();
-                }
-            }
-            memory.blocks_peak = memory.blocks_peak.max(counters.blocks());
+            found.used_peak = found.used_peak.max(used);
+            let peak = (found.reserved_peak, found.used_then);
+            (found.reserved_peak, found.used_then) = peak.max((counters.reserved(), used));
+            found.blocks_peak = found.blocks_peak.max(counters.blocks());
         }
-        memory.reserved_end = counters.reserved();
-        memory.calls = counters.calls();
-        let mut held = vec![None; self.script.slots];
-        changes[..until].iter().for_each(|(slot, now)| held[*slot as usize] = *now);
-        memory.gaps = Gaps::of(objects, held.into_iter().flatten().collect())?;
-        Ok(ReplayRun { memory, refused, ..ReplayRun::default() })
+        found.reserved_end = counters.reserved();
+        found.calls = counters.calls();
+        Ok(found)
     }
 }

@@ -11,7 +11,7 @@
 //!   are lost.
 //! - Scopes are default memory for all peers, and their allocations are freed one by one.
 //! - Sublet and VMA get the starts of frames, at which they fetch budgets.
-//! - Defragmentation, trimming, flushes, names and priorities are skipped and counted.
+//! - Defragmentation, trimming, flushes, names and priorities are skipped.
 
 use std::collections::BTreeMap;
 
@@ -68,25 +68,14 @@ pub(crate) enum ScriptStep {
     Frame(u32),
 }
 
-/// The steps, and the counts of skipped events.
+/// The steps of all peers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub(crate) steps: Vec<ScriptStep>,
     pub(crate) slots: usize,
-    /// Number of allocations in pools, in scopes, and those that failed in Sublet here.
-    pub(crate) in_pools: u64,
-    pub(crate) in_scopes: u64,
-    pub(crate) refused: u64,
-    /// Number of skipped events.
-    pub(crate) left_out: u64,
 }
 
 impl Script {
-    /// Returns the number of calls.
-    pub(crate) fn calls(&self) -> usize {
-        self.steps.len()
-    }
-
     /// Creates the script of a trace for this allocator's device.
     pub(crate) fn new(trace: &Trace, allocator: &Allocator) -> Self {
         let mut maker = ScriptBuilder {
@@ -182,28 +171,25 @@ impl ScriptBuilder {
             }
             Event::FreeScope { scope } => self.end_owner(ScriptOwner::Scope(scope.0)),
             Event::Frame { index } => self.script.steps.push(ScriptStep::Frame(*index)),
-            Event::CreateScope { .. } => {}
-            _ => self.script.left_out += 1,
+            _ => {}
         }
     }
 
     fn allocate(&mut self, number: u32, needs: &Needs, wanted: &Wanted, memory_type: Option<u32>) {
-        let Some(memory_type) = memory_type else {
-            self.script.refused += 1;
-            return;
-        };
+        // Without a type, the allocation failed in Sublet on this device.
+        let Some(memory_type) = memory_type else { return };
         let (owner, pool) = match (wanted.pool, wanted.scope) {
             (Some(pool), _) => (ScriptOwner::Pool(pool.0), self.pools.get(&pool.0).copied()),
             (None, Some(scope)) => (ScriptOwner::Scope(scope.0), None),
             (None, None) => (ScriptOwner::Nobody, None),
         };
-        self.script.in_pools += u64::from(pool.is_some());
-        self.script.in_scopes += u64::from(matches!(owner, ScriptOwner::Scope(_)));
         let flags = self.memory.memory_types[memory_type as usize].property_flags;
         let mapped = wanted.flags.contains(AllocationCreateFlags::MAPPED);
         let host = match flags {
             flags if !flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) => Host::Never,
             _ if !mapped && wanted.preferred_flags == vk::MemoryPropertyFlags::DEVICE_LOCAL => Host::Never,
+            // Such an image is for the device, also if all memory is host-visible.
+            _ if !mapped && needs.kind == ResourceKind::ImageOptimal => Host::Never,
             _ if wanted.preferred_flags.contains(vk::MemoryPropertyFlags::HOST_CACHED)
                 || wanted.flags.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM) =>
             {

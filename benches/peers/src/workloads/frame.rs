@@ -6,11 +6,11 @@ use crate::peers::PeerMode;
 use crate::script::{PeerRequest, PeerRequestKind, Phase, Random};
 
 /// Allocations per frame.
-pub(super) const COUNT: usize = 1_000;
+const COUNT: usize = 1_000;
 const POOL: u64 = 64 << 20;
 
 /// 256 to 4,352 bytes.
-pub(super) fn requests(random: &mut Random, first: usize, count: usize) -> Phase {
+fn requests(random: &mut Random, first: usize, count: usize) -> Phase {
     let request = |slot: usize| {
         (
             slot as u32,
@@ -20,7 +20,7 @@ pub(super) fn requests(random: &mut Random, first: usize, count: usize) -> Phase
     Phase::Allocate((first..first + count).map(request).collect())
 }
 
-pub(super) fn slots(first: usize, count: usize) -> Phase {
+fn slots(first: usize, count: usize) -> Phase {
     Phase::Free((first..first + count).map(|slot| slot as u32).collect())
 }
 

@@ -1,10 +1,10 @@
 //! Measures the effect of a slow `vkAllocateMemory` on threads that need no new memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Scale;
-use crate::clock::{self, TickClock};
+use crate::clock;
 use crate::gpu::{Driver, TestGpu};
 use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
 use crate::script::{PeerRequest, PeerRequestKind, Random};
@@ -20,34 +20,35 @@ const LARGE: PeerRequest = PeerRequest { size: 48 << 20, alignment: 256, kind: P
 /// one of twice as many calls, at any speed.
 const PAIRS: usize = 100;
 
-/// Measures single calls of one thread while another makes the allocator grow a number of times. `None` if the peer
-/// does not support threads.
+struct GrowthRun<'a> {
+    gpu: &'a TestGpu,
+    seed: u64,
+    times: u64,
+}
+
+impl VisitShared for GrowthRun<'_> {
+    type Output = Result<Percentiles, String>;
+
+    fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
+        run(self.gpu, self.seed, self.times, peer)
+    }
+}
+
+/// Measures single calls of one thread while another makes the allocator grow a number of times.
 pub(crate) fn growth(
     driver: &Driver,
     kind: PeerKind,
     scale: &Scale,
     times: u64,
-) -> Result<Option<Percentiles>, String> {
-    struct GrowthRun<'a> {
-        gpu: &'a TestGpu,
-        seed: u64,
-        times: u64,
-    }
-
-    impl VisitShared for GrowthRun<'_> {
-        type Output = Result<Percentiles, String>;
-
-        fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
-            run(self.gpu, self.seed, self.times, peer)
-        }
-    }
+) -> Result<Percentiles, String> {
     let gpu = TestGpu::new(driver, Some(1))?;
-    let said = |error| format!("growth, {}: {error}", kind.title());
     let visit = GrowthRun { gpu: &gpu, seed: scale.seed(1_000, 0), times };
-    let Some(ran) = peers::make_shared(kind, &gpu, visit).map_err(said)? else { return Ok(None) };
-    let found = ran.map_err(said)?;
-    gpu.finish().map_err(said)?;
-    Ok(Some(found))
+    let ran = peers::make_shared(kind, &gpu, visit).and_then(|found| {
+        let found = found?;
+        gpu.finish()?;
+        Ok(found)
+    });
+    ran.map_err(|error| format!("growth, {}: {error}", kind.title()))
 }
 
 fn small(random: &mut Random) -> PeerRequest {
@@ -70,8 +71,8 @@ fn run<P: SharedPeer>(gpu: &TestGpu, seed: u64, times: u64, peer: P) -> Result<P
     let list: Vec<(usize, PeerRequest)> =
         (0..4 * LIVE).map(|_| (random.below(LIVE as u64) as usize, small(&mut random))).collect();
     gpu.slow(DELAY);
-    let growing = AtomicBool::new(true);
-    let clock = TickClock::get();
+    // On a busy machine this thread may not run during the first calls.
+    let (growing, sampled) = (AtomicBool::new(true), AtomicBool::new(false));
     let mut samples: Vec<f32> = Vec::new();
     let mut refused = 0;
     let mut list = list.iter().cycle();
@@ -81,7 +82,8 @@ fn run<P: SharedPeer>(gpu: &TestGpu, seed: u64, times: u64, peer: P) -> Result<P
             let start = gpu.counters().allocations();
             let mut large = Vec::new();
             let mut refused = false;
-            while gpu.counters().allocations() < start + times && !refused {
+            let is_done = || gpu.counters().allocations() >= start + times && sampled.load(Ordering::Relaxed);
+            while !is_done() && !refused {
                 let allocation = peer.allocate(&LARGE);
                 refused = allocation.is_none();
                 large.extend(allocation);
@@ -98,18 +100,19 @@ fn run<P: SharedPeer>(gpu: &TestGpu, seed: u64, times: u64, peer: P) -> Result<P
             entered = now;
             for (slot, request) in list.by_ref().take(PAIRS) {
                 let allocation = slots[*slot].take();
-                let before = clock::now();
+                let before = Instant::now();
                 if let Some(allocation) = allocation {
                     peer.free(allocation);
                 }
-                let between = clock::now();
+                let between = Instant::now();
                 let allocation = peer.allocate(request);
-                let after = clock::now();
+                let after = Instant::now();
                 refused += u64::from(allocation.is_none());
                 slots[*slot] = allocation;
-                samples.push(clock.single(before, between) as f32);
-                samples.push(clock.single(between, after) as f32);
+                samples.push(clock::single(before, between) as f32);
+                samples.push(clock::single(between, after) as f32);
             }
+            sampled.store(true, Ordering::Relaxed);
         }
         grower.join().map_err(|_| "a thread panicked".to_owned())
     })?;

@@ -3,13 +3,13 @@
 mod blocks;
 mod churn;
 mod create;
-mod engines;
 mod frame;
 mod granularity;
 mod level;
 mod order;
 
 pub(crate) mod descriptors;
+pub(crate) mod driver;
 pub(crate) mod frames;
 pub(crate) mod growth;
 pub(crate) mod threads;
@@ -17,7 +17,6 @@ pub(crate) mod threads;
 pub(crate) use self::blocks::blocks;
 pub(crate) use self::churn::churn;
 pub(crate) use self::create::create;
-pub(crate) use self::engines::engines;
 pub(crate) use self::frame::frame;
 pub(crate) use self::granularity::granularity;
 pub(crate) use self::level::level;
@@ -50,17 +49,12 @@ impl Scale {
 /// Creates the workloads that make up the rows of one table.
 pub(crate) type MakeWorkloads = fn(&Scale) -> Vec<Workload>;
 
-/// All groups of workloads for whole allocators. Those for [`engines()`] are separate.
-pub(crate) const WHOLES: [MakeWorkloads; 7] = [churn, order, frame, level, granularity, blocks, create];
-
-/// Returns all groups of workloads.
-pub(crate) fn all() -> impl Iterator<Item = MakeWorkloads> {
-    WHOLES.into_iter().chain([engines as MakeWorkloads])
-}
+/// All groups of workloads.
+pub(crate) const ALL: [MakeWorkloads; 7] = [churn, order, frame, level, granularity, blocks, create];
 
 /// The allocators that a program would choose from.
-const WHOLE: [PeerKind; 5] =
-    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
+pub(crate) const WHOLE: [PeerKind; 4] =
+    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
 
 /// All of them in the same shape. Slow ones do a part of the replacements.
 fn whole(shape: PeerMode, live: usize) -> Vec<Participant> {

@@ -1,24 +1,21 @@
 //! Threads that share one allocator, and free their own allocations, those of a neighbour, or those of all threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Barrier, Mutex};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use super::Scale;
-use crate::clock::{self, Tick, TickClock};
 use crate::gpu::{Driver, TestGpu};
 use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
-use crate::results::ThreadFigures;
-use crate::ring::{Consumer, Producer, Ring};
 use crate::script::{AlignmentMix, PeerRequest, Random, Shapes};
 
 /// Live allocations per thread.
 const LIVE: usize = 2_000;
 /// Number of operations in each thread's list, which it repeats.
 const LIST: usize = 4_096;
-/// Maximum number of allocations in transit from one thread to the next.
+/// Maximum number of allocations in transit to a thread, beside those of one batch.
 const ON_THE_WAY: usize = 256;
-/// Pairs between two clock reads.
+/// Pairs between two looks at the other threads.
 const BATCH: usize = 16;
 /// One of this many frees is done by the allocating thread.
 const OWN: usize = 16;
@@ -26,7 +23,7 @@ const OWN: usize = 16;
 /// Pairs between two exchanges of all allocations.
 const UNTIL_EXCHANGE: usize = 1_024;
 
-/// The current phase of the threads.
+/// Phases of the threads.
 const WARM_UP: u8 = 0;
 const MEASURE: u8 = 1;
 const STOP: u8 = 2;
@@ -36,7 +33,7 @@ const STOP: u8 = 2;
 pub(crate) enum FreedBy {
     /// The thread that allocated it.
     Itself,
-    /// Mostly the next thread, to which each allocation is handed over singly.
+    /// Mostly the next thread, to which each batch is handed over.
     Neighbour,
     /// Any thread: all threads pass all their allocations on at once, again and again.
     Anyone,
@@ -44,6 +41,15 @@ pub(crate) enum FreedBy {
 
 impl FreedBy {
     pub(crate) const ALL: [Self; 3] = [Self::Itself, Self::Neighbour, Self::Anyone];
+
+    /// Its description in the title of a table.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Itself => "frees on the same thread",
+            Self::Neighbour => "15 of 16 frees on another thread",
+            Self::Anyone => "all allocations change their thread every 1,024 pairs",
+        }
+    }
 
     /// The name of the workload.
     pub(crate) const fn name(self) -> &'static str {
@@ -53,6 +59,17 @@ impl FreedBy {
             Self::Anyone => "threads-exchange",
         }
     }
+}
+
+/// The result of one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadFigures {
+    /// Million pairs per second, all threads together.
+    pub(crate) throughput: f64,
+    /// Maximum reserved bytes.
+    pub(crate) reserved: u64,
+    /// Maximum live bytes of the requests.
+    pub(crate) live: u64,
 }
 
 /// The settings of one run.
@@ -66,6 +83,13 @@ pub(crate) struct ThreadsPlan {
     pub(crate) round: u64,
 }
 
+/// The current phase, and the number of threads that have measured something.
+#[derive(Default)]
+struct Stage {
+    now: AtomicU8,
+    measured: AtomicUsize,
+}
+
 /// The work of one thread.
 struct Thread {
     /// Initial allocations.
@@ -73,13 +97,52 @@ struct Thread {
     list: Vec<(usize, PeerRequest)>,
 }
 
-/// The ends of the rings to the next thread and from the previous one.
-type Exchange<'a, A> = (Producer<'a, A>, Consumer<'a, A>);
+/// The allocations that a thread has to free for the previous one.
+type Inbox<A> = Mutex<Vec<A>>;
+
+/// The inbox of a thread, and that of the next one.
+type Inboxes<'a, A> = (&'a Inbox<A>, &'a Inbox<A>);
+
+/// Waits for another thread that is done within microseconds. Spins, because waking a thread that sleeps takes as long as
+/// hundreds of allocations. With fewer processors than threads it yields.
+fn spin_while(waits: impl Fn() -> bool) {
+    const SPINS: u32 = 1_000;
+    let mut spins = 0;
+    while waits() {
+        spins += 1;
+        if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
+/// A barrier for threads that arrive within microseconds.
+struct SpinBarrier {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+}
+
+impl SpinBarrier {
+    const fn new(threads: usize) -> Self {
+        Self { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
+    }
+
+    /// Waits for all threads. Returns true in one of them.
+    fn wait(&self) -> bool {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+            return true;
+        }
+        spin_while(|| self.round.load(Ordering::Acquire) == round);
+        false
+    }
+}
 
 /// The sets of allocations that threads pass on, by their next owner.
 struct Exchanges<A> {
     sets: Vec<Mutex<Vec<Option<A>>>>,
-    barrier: Barrier,
+    barrier: SpinBarrier,
     /// The stage that one thread read for all.
     stops: AtomicBool,
 }
@@ -88,18 +151,18 @@ impl<A> Exchanges<A> {
     fn new(threads: usize) -> Self {
         Self {
             sets: (0..threads).map(|_| Mutex::new(Vec::new())).collect(),
-            barrier: Barrier::new(threads),
+            barrier: SpinBarrier::new(threads),
             stops: AtomicBool::new(false),
         }
     }
 
     /// Passes the allocations of thread `number` on, and takes those of the thread before it. Returns true if all
     /// threads stop.
-    fn exchange(&self, number: usize, slots: &mut Vec<Option<A>>, stage: &AtomicU8) -> bool {
+    fn exchange(&self, number: usize, slots: &mut Vec<Option<A>>, stage: &Stage) -> bool {
         let set = |at: usize| self.sets[at % self.sets.len()].lock().expect("no thread panics with a set");
         std::mem::swap(&mut *set(number + 1), slots);
-        if self.barrier.wait().is_leader() {
-            self.stops.store(stage.load(Ordering::Relaxed) == STOP, Ordering::Relaxed);
+        if self.barrier.wait() {
+            self.stops.store(stage.now.load(Ordering::Relaxed) == STOP, Ordering::Relaxed);
         }
         std::mem::swap(&mut *set(number), slots);
         self.barrier.wait();
@@ -110,8 +173,7 @@ impl<A> Exchanges<A> {
 /// The result of one thread.
 struct ThreadResult<A> {
     pairs: u64,
-    from: Tick,
-    to: Tick,
+    time: Duration,
     refused: u64,
     left: Vec<Option<A>>,
 }
@@ -130,68 +192,59 @@ impl ThreadsPlan {
     }
 }
 
-/// Runs the plan with a peer. `None` if it does not support threads.
-pub(crate) fn threads(
-    plan: ThreadsPlan,
-    driver: &Driver,
-    kind: PeerKind,
-) -> Result<Option<ThreadFigures>, String> {
-    struct ThreadsRun<'a>(ThreadsPlan, &'a TestGpu);
+struct ThreadsRun<'a>(ThreadsPlan, &'a TestGpu);
 
-    impl VisitShared for ThreadsRun<'_> {
-        type Output = Result<ThreadFigures, String>;
+impl VisitShared for ThreadsRun<'_> {
+    type Output = Result<ThreadFigures, String>;
 
-        fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
-            run(self.0, peer, self.1)
-        }
+    fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
+        run(self.0, peer, self.1)
     }
+}
+
+/// Runs the plan with a peer.
+pub(crate) fn threads(plan: ThreadsPlan, driver: &Driver, kind: PeerKind) -> Result<ThreadFigures, String> {
     let gpu = TestGpu::new(driver, Some(1))?;
-    let said = |error| format!("{} threads, {}: {error}", plan.threads, kind.title());
-    let ran = peers::make_shared(kind, &gpu, ThreadsRun(plan, &gpu)).map_err(said)?;
-    let Some(ran) = ran else { return Ok(None) };
-    let figures = ran.map_err(said)?;
-    gpu.finish().map_err(said)?;
-    Ok(Some(figures))
+    let ran = peers::make_shared(kind, &gpu, ThreadsRun(plan, &gpu)).and_then(|figures| {
+        let figures = figures?;
+        gpu.finish()?;
+        Ok(figures)
+    });
+    ran.map_err(|error| format!("{} threads, {}: {error}", plan.threads, kind.title()))
 }
 
 fn run<P: SharedPeer>(plan: ThreadsPlan, peer: P, gpu: &TestGpu) -> Result<ThreadFigures, String> {
     let scripts: Vec<Thread> = (0..plan.threads).map(|number| plan.thread(number)).collect();
     let live: u64 = scripts.iter().flat_map(|thread| &thread.fill).map(|request| request.size).sum();
-    let mut rings: Vec<Ring<P::Allocation>> = (0..plan.threads).map(|_| Ring::new(ON_THE_WAY)).collect();
-    let (producers, mut consumers): (Vec<_>, Vec<_>) = rings.iter_mut().map(Ring::ends).unzip();
-    // Each thread receives from the previous one.
-    consumers.rotate_right(1);
-    let stage = AtomicU8::new(WARM_UP);
+    let inboxes: Vec<Inbox<P::Allocation>> = (0..plan.threads).map(|_| Mutex::default()).collect();
+    let stage = Stage::default();
     let barrier = Barrier::new(plan.threads + 1);
     let exchanges = Exchanges::new(plan.threads);
     let done: Vec<ThreadResult<P::Allocation>> = std::thread::scope(|scope| {
-        let ends = producers.into_iter().zip(consumers);
-        let handles: Vec<_> = scripts
-            .iter()
-            .zip(ends)
-            .enumerate()
-            .map(|(number, (thread, (producer, consumer)))| {
-                let (peer, stage, barrier, exchanges) = (&peer, &stage, &barrier, &exchanges);
-                let exchange = (plan.freed_by == FreedBy::Neighbour).then_some((producer, consumer));
-                let exchanges = (plan.freed_by == FreedBy::Anyone).then_some((number, exchanges));
-                scope.spawn(move || work(peer, thread, exchange, exchanges, stage, barrier))
-            })
-            .collect();
+        let start = |(number, thread)| {
+            let (peer, stage, barrier, exchanges) = (&peer, &stage, &barrier, &exchanges);
+            let ends = (&inboxes[number], &inboxes[(number + 1) % plan.threads]);
+            let ends = (plan.freed_by == FreedBy::Neighbour).then_some(ends);
+            let exchanges = (plan.freed_by == FreedBy::Anyone).then_some((number, exchanges));
+            scope.spawn(move || work(peer, thread, ends, exchanges, stage, barrier))
+        };
+        let handles: Vec<_> = scripts.iter().enumerate().map(start).collect();
         barrier.wait();
         std::thread::sleep(plan.warm_up);
-        stage.store(MEASURE, Ordering::Relaxed);
+        stage.now.store(MEASURE, Ordering::Relaxed);
         std::thread::sleep(plan.duration);
-        stage.store(STOP, Ordering::Relaxed);
+        // On a busy machine a thread may not have run yet.
+        while stage.measured.load(Ordering::Relaxed) < plan.threads {
+            std::thread::yield_now();
+        }
+        stage.now.store(STOP, Ordering::Relaxed);
         barrier.wait();
         let join = |handle: std::thread::ScopedJoinHandle<'_, _>| handle.join();
         handles.into_iter().map(join).collect::<Result<_, _>>().map_err(|_| "a thread panicked".to_owned())
     })?;
-    drop(rings);
     let reserved = gpu.counters().peak();
-    let clock = TickClock::get();
     let pairs: u64 = done.iter().map(|thread| thread.pairs).sum();
-    let rate: f64 =
-        done.iter().map(|thread| thread.pairs as f64 / clock.between(thread.from, thread.to)).sum();
+    let rate: f64 = done.iter().map(|thread| thread.pairs as f64 / thread.time.as_secs_f64()).sum();
     let refused: u64 = done.iter().map(|thread| thread.refused).sum();
     let left: u64 = done.iter().map(|thread| thread.left.iter().flatten().count() as u64).sum();
     let counted = peer.live().unwrap_or(left);
@@ -205,40 +258,48 @@ fn run<P: SharedPeer>(plan: ThreadsPlan, peer: P, gpu: &TestGpu) -> Result<Threa
              {remaining} were left when all were freed, {refused} were refused, {pairs} pairs were done"
         ));
     }
-    // Pairs per nanosecond times 1,000 are million pairs per second.
-    Ok(ThreadFigures { throughput: rate * 1_000.0, reserved, live })
+    Ok(ThreadFigures { throughput: rate / 1e6, reserved, live })
 }
 
 fn work<P: SharedPeer>(
     peer: &P,
     thread: &Thread,
-    exchange: Option<Exchange<'_, P::Allocation>>,
+    ends: Option<Inboxes<'_, P::Allocation>>,
     exchanges: Option<(usize, &Exchanges<P::Allocation>)>,
-    stage: &AtomicU8,
+    stage: &Stage,
     barrier: &Barrier,
 ) -> ThreadResult<P::Allocation> {
     let mut slots: Vec<_> = thread.fill.iter().map(|request| peer.allocate(request)).collect();
     let mut refused = slots.iter().filter(|slot| slot.is_none()).count() as u64;
     barrier.wait();
-    let (mut pairs, mut from) = (0, clock::now());
+    let (mut pairs, mut from) = (0, Instant::now());
     let mut at = 0;
     let mut seen = WARM_UP;
-    let mut exchange = exchange;
+    let (mut given, mut received) = (Vec::new(), Vec::new());
     loop {
-        let now = stage.load(Ordering::Relaxed);
+        let now = stage.now.load(Ordering::Relaxed);
         // Threads that exchange their allocations stop together, below.
         if now == STOP && exchanges.is_none() {
             break;
         }
         if now == MEASURE && seen == WARM_UP {
-            (seen, pairs, from) = (now, 0, clock::now());
+            (seen, pairs, from) = (now, 0, Instant::now());
         }
         let batch = &thread.list[at..at + BATCH];
         at = (at + BATCH) % LIST;
-        refused += match &mut exchange {
-            None => own(peer, &mut slots, batch),
-            Some((producer, consumer)) => handed(peer, &mut slots, batch, producer, consumer, stage),
-        };
+        refused += own(peer, &mut slots, batch, ends.is_some().then_some(&mut given));
+        if let Some((inbox, next)) = ends {
+            // The next thread may not be running. This one continues when it can hand over, or at the end.
+            while stage.now.load(Ordering::Relaxed) != STOP && unlocked(next).len() > ON_THE_WAY {
+                free_all(peer, inbox, &mut received);
+                std::thread::yield_now();
+            }
+            unlocked(next).append(&mut given);
+            free_all(peer, inbox, &mut received);
+        }
+        if seen == MEASURE && pairs == 0 {
+            stage.measured.fetch_add(1, Ordering::Relaxed);
+        }
         pairs += BATCH as u64;
         if let Some((number, exchanges)) = exchanges {
             if at % UNTIL_EXCHANGE == 0 && exchanges.exchange(number, &mut slots, stage) {
@@ -246,77 +307,44 @@ fn work<P: SharedPeer>(
             }
         }
     }
-    let to = clock::now();
+    let time = from.elapsed();
     // No thread hands over allocations any more.
     barrier.wait();
-    if let Some((_, consumer)) = &mut exchange {
-        while let Some(allocation) = consumer.pop() {
-            peer.free(allocation);
-        }
+    if let Some((inbox, _)) = ends {
+        free_all(peer, inbox, &mut received);
     }
-    ThreadResult { pairs, from, to, refused, left: slots }
+    ThreadResult { pairs, time, refused, left: slots }
 }
 
-#[inline]
-fn own<P: SharedPeer>(peer: &P, slots: &mut [Option<P::Allocation>], batch: &[(usize, PeerRequest)]) -> u64 {
-    let mut refused = 0;
-    for (slot, request) in batch {
-        if let Some(allocation) = slots[*slot].take() {
-            peer.free(allocation);
-        }
-        let allocation = peer.allocate(request);
-        refused += u64::from(allocation.is_none());
-        slots[*slot] = allocation;
-    }
-    refused
+fn unlocked<A>(inbox: &Inbox<A>) -> MutexGuard<'_, Vec<A>> {
+    inbox.lock().expect("no thread panics with an inbox")
 }
 
+/// Frees what is in the inbox. `received` is empty before and after; it only keeps its capacity.
+fn free_all<P: SharedPeer>(peer: &P, inbox: &Inbox<P::Allocation>, received: &mut Vec<P::Allocation>) {
+    std::mem::swap(&mut *unlocked(inbox), received);
+    received.drain(..).for_each(|allocation| peer.free(allocation));
+}
+
+/// Plays a batch. Frees all allocations itself, or only one of [`OWN`], and puts the others into `given`.
 #[inline]
-fn handed<P: SharedPeer>(
+fn own<P: SharedPeer>(
     peer: &P,
     slots: &mut [Option<P::Allocation>],
     batch: &[(usize, PeerRequest)],
-    producer: &mut Producer<'_, P::Allocation>,
-    consumer: &mut Consumer<'_, P::Allocation>,
-    stage: &AtomicU8,
+    mut given: Option<&mut Vec<P::Allocation>>,
 ) -> u64 {
     let mut refused = 0;
     for (number, (slot, request)) in batch.iter().enumerate() {
         if let Some(allocation) = slots[*slot].take() {
-            if number % OWN == 0 {
-                peer.free(allocation);
-            } else {
-                hand_over(peer, allocation, producer, consumer, stage);
+            match &mut given {
+                Some(given) if number % OWN != 0 => given.push(allocation),
+                _ => peer.free(allocation),
             }
         }
         let allocation = peer.allocate(request);
         refused += u64::from(allocation.is_none());
         slots[*slot] = allocation;
-        if let Some(allocation) = consumer.pop() {
-            peer.free(allocation);
-        }
     }
     refused
-}
-
-fn hand_over<P: SharedPeer>(
-    peer: &P,
-    allocation: P::Allocation,
-    producer: &mut Producer<'_, P::Allocation>,
-    consumer: &mut Consumer<'_, P::Allocation>,
-    stage: &AtomicU8,
-) {
-    let mut given = producer.push(allocation);
-    while let Err(back) = given {
-        if stage.load(Ordering::Relaxed) == STOP {
-            peer.free(back);
-            return;
-        }
-        // The other thread waits for its own neighbour, or is not running. Do some own work, then yield.
-        match consumer.pop() {
-            Some(other) => peer.free(other),
-            None => std::thread::yield_now(),
-        }
-        given = producer.push(back);
-    }
 }

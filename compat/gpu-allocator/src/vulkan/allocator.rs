@@ -428,7 +428,7 @@ fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
 /// Returns the original's error for a failed allocation.
 fn refused(error: &sublet::AllocationError) -> AllocationError {
     match error {
-        sublet::AllocationError::Map(driver) => AllocationError::FailedToMap(driver.result.to_string()),
+        sublet::AllocationError::Map(error) => AllocationError::FailedToMap(error.vk_result().to_string()),
         sublet::AllocationError::NoMemoryType(_) => AllocationError::NoCompatibleMemoryTypeFound,
         sublet::AllocationError::Full { .. }
         | sublet::AllocationError::BlockTooSmall { .. }

@@ -1,24 +1,28 @@
 //! Creation, queries and destruction of allocators.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
+use std::time::Duration;
+
 use ash::vk;
 
 use crate::allocator::{AllocatorObject, Front, functions, memory_counts};
 use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
-use crate::handle_set::HandleSet;
+use crate::pointer_set::PointerSet;
 use crate::slab::HandleSlab;
 use crate::types::{
     VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo, VmaDeviceMemoryFunction, VmaPool,
 };
 use crate::{log, settings};
 use sublet::AllocatorCreateFlags;
-use sublet::CreateAllocatorError;
 use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use sublet::private::index;
 use sublet::{Allocator, AllocatorCreateInfo, MaintainInfo, ReserveMemoryError};
+use sublet::{CreateAllocatorError, GrowthPreset};
 
 /// The flags that VMA knows. The Rust interface knows more.
 const KNOWN_FLAGS: u32 = 0x3FF;
+/// `SUBLET_ALLOCATOR_CREATE_MEMORY_FIRST_BIT`: [`GrowthPreset::MemoryFirst`].
+const MEMORY_FIRST: u32 = 0x4_0000;
 
 /// Creates an allocator from the program's structure. `own` is the address that the object will have.
 ///
@@ -66,6 +70,10 @@ unsafe fn make(
     };
     let rust = AllocatorCreateInfo {
         flags,
+        growth: match info.flags & MEMORY_FIRST {
+            0 => GrowthPreset::Balanced,
+            _ => GrowthPreset::MemoryFirst,
+        },
         preferred_large_heap_block_size: info.preferred_large_heap_block_size,
         heap_size_limits: limits,
         // SAFETY: C3.
@@ -73,6 +81,7 @@ unsafe fn make(
         device_memory_callbacks: memory_callbacks,
         external_memory_handle_types: handle_types,
         debug: settings::current(),
+        max_mapped_size: settings::max_mapped_size(),
         ..AllocatorCreateInfo::from_raw(
             info.instance,
             info.device,
@@ -96,8 +105,8 @@ unsafe fn make(
         device: info.device,
         properties,
         memory_properties,
-        pools: HandleSet::new(),
-        contexts: HandleSet::new(),
+        pools: PointerSet::new(),
+        contexts: PointerSet::new(),
     })
 }
 
@@ -247,10 +256,11 @@ exported! {
     }
 
     /// Creates blocks ahead of need and frees empty ones, between frames.
-    fn subletMaintain(allocator: VmaAllocator, max_allocations: u32, max_frees: u32) {
+    fn subletMaintain(allocator: VmaAllocator, max_allocations: u32, max_frees: u32, max_microseconds: u32) {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("subletMaintain", allocator) } {
-            object.front.allocator.maintain(&MaintainInfo { max_allocations, max_frees });
+            let max_time = Duration::from_micros(max_microseconds.into());
+            object.front.allocator.maintain(&MaintainInfo { max_allocations, max_frees, max_time });
         }
     }
 }

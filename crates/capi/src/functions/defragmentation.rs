@@ -119,13 +119,13 @@ exported! {
         }
         object.front.begin_pass(context);
         let moves = context.moves();
-        let told = VmaDefragmentationPassMoveInfo {
+        let described = VmaDefragmentationPassMoveInfo {
             move_count: narrow(moves.len()),
             moves: if moves.is_empty() { std::ptr::null_mut() } else { moves.as_mut_ptr() },
         };
         // SAFETY: C3; the pointer is not null.
-        unsafe { pass.write(told) };
-        if told.move_count == 0 { vk::Result::SUCCESS } else { vk::Result::INCOMPLETE }
+        unsafe { pass.write(described) };
+        if described.move_count == 0 { vk::Result::SUCCESS } else { vk::Result::INCOMPLETE }
     }
 
     /// Ends a pass after the program has made its moves.
@@ -142,13 +142,13 @@ exported! {
             return vk::Result::ERROR_UNKNOWN;
         };
         // SAFETY: C3.
-        let told = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {
+        let described = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {
             // The list may be the context's own, so it is copied before the context changes.
             // SAFETY: C3: the list has this many moves.
             unsafe { std::slice::from_raw_parts(pass.moves, index(pass.move_count)) }.to_vec()
         });
         // SAFETY: C1 to C3.
-        let result = unsafe { object.front.end_pass(NAME, context, told.as_deref()) };
+        let result = unsafe { object.front.end_pass(NAME, context, described.as_deref()) };
         // SAFETY: C3.
         unsafe {
             answer(pass, VmaDefragmentationPassMoveInfo { move_count: 0, moves: std::ptr::null_mut() });

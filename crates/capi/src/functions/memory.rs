@@ -57,7 +57,7 @@ impl Front {
         let needed =
             ResourceRequirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
         // Same as `allocate_memory`, inlined: the extra call and its moves are measurable.
-        let allocated = self.allocator.allocate(Resource::unknown(needed), asked, Location::caller());
+        let allocated = self.allocator.allocate(Resource::unknown(needed), asked, None, Location::caller());
         match &allocated {
             Ok(allocation) => {
                 // SAFETY: C3.

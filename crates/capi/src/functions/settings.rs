@@ -1,4 +1,4 @@
-//! Functions for settings that VMA has as macros: logs, assertions and debug settings.
+//! Functions for settings that VMA has as macros (logs, assertions, debug settings) or not at all.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
@@ -26,5 +26,10 @@ exported! {
     fn subletSetDebugSettings(wanted: *const SubletDebugSettings) {
         // SAFETY: C3.
         settings::set(unsafe { wanted.as_ref() }.map(DebugSettings::from));
+    }
+
+    /// Sets the limit of mapped bytes of allocators that are created later.
+    fn subletSetMaxMappedSize(size: vk::DeviceSize) {
+        settings::set_max_mapped_size(size);
     }
 }

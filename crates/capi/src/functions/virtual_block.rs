@@ -97,13 +97,13 @@ exported! {
         let Some(block) = (unsafe { changed(NAME, block) }) else { return };
         match virtual_allocation(block, allocation).map(|known| block.info(&known)) {
             Some(Ok(known)) => {
-                let told = VmaVirtualAllocationInfo {
+                let described = VmaVirtualAllocationInfo {
                     offset: known.offset,
                     size: known.size,
                     user_data: pointer(known.user_data),
                 };
                 // SAFETY: C3.
-                unsafe { answer(info, told) };
+                unsafe { answer(info, described) };
             }
             _ => misused(NAME, "the virtual allocation is not one of the block"),
         }

@@ -2,13 +2,15 @@
 #![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ffi::CStr;
 use std::thread;
 
 use ash::vk;
 
-use super::*;
-use sublet::AllocationCreateInfo;
+use super::handles::*;
+use crate::types::VmaAllocation;
 use sublet::sim::{Gpu, Profile};
+use sublet::{Allocation, AllocationCreateInfo};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 fn gpu() -> Gpu {
@@ -160,18 +162,5 @@ fn threads_free_what_others_have_made() {
     });
     slab.for_each(|_, _| panic!("nothing is left"));
     // Slots returned to their own stripes, so no stripe has more slots than its own threads ever held.
-    for stripe in slab.stripes.iter() {
-        let free = stripe.free.lock();
-        let slots: usize = free.chunks.iter().map(|chunk| chunk.len()).sum();
-        let mut in_list = 0;
-        let mut next = free.head;
-        while !next.is_null() {
-            // SAFETY: the list holds slots of the slab, and the lock is held.
-            let slot = unsafe { &*next };
-            in_list += 1;
-            // SAFETY: as above.
-            next = unsafe { *slot.next.get() };
-        }
-        assert_eq!(in_list, slots);
-    }
+    slab.validate();
 }

@@ -53,6 +53,25 @@ static void test_callbacks(const Gpu *gpu) {
     CHECK(told.freed == 2 && told.bytes == 0 && told.wrong == 0);
 }
 
+#ifdef VMA_SUBLET
+static void test_memory_first(const Gpu *gpu) {
+    const VmaAllocatorCreateFlags flags[] = {0, SUBLET_ALLOCATOR_CREATE_MEMORY_FIRST_BIT};
+    const VkDeviceSize reserved[] = {4u << 20, 1u << 20};
+    for (int i = 0; i < 2; i++) {
+        VmaAllocator allocator = make_allocator(gpu, flags[i]);
+        VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+        VkMemoryRequirements needs = {64u << 10, 256, 0xFFFFFFFF};
+        VmaAllocation allocation = NULL;
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL));
+        VmaTotalStatistics statistics;
+        vmaCalculateStatistics(allocator, &statistics);
+        CHECK(statistics.total.statistics.blockBytes == reserved[i]);
+        vmaFreeMemory(allocator, allocation);
+        vmaDestroyAllocator(allocator);
+    }
+}
+#endif
+
 void test_allocator(const Gpu *gpu) {
     VmaAllocator allocator = make_allocator(gpu, 0);
     VmaAllocatorInfo info;
@@ -109,6 +128,9 @@ void test_allocator(const Gpu *gpu) {
     vmaDestroyAllocator(allocator);
 
     test_callbacks(gpu);
+#ifdef VMA_SUBLET
+    test_memory_first(gpu);
+#endif
 
     /* Calls on which VMA asserts. */
     create.pHeapSizeLimit = NULL;

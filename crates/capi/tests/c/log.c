@@ -339,6 +339,12 @@ void test_log(const Gpu *gpu) {
     CHECK_RESULT(vmaCreateAllocator(&create, &allocator), VK_ERROR_INITIALIZATION_FAILED);
     CHECK(heard.errors == before + 1);
     subletSetDebugSettings(NULL);
+    /* Nothing fits a limit of one byte. */
+    subletSetMaxMappedSize(1);
+    allocator = make_allocator(gpu, 0);
+    subletSetMaxMappedSize(0);
+    CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &host, &allocation, NULL), VK_ERROR_MEMORY_MAP_FAILED);
+    vmaDestroyAllocator(allocator);
     subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
 }
 

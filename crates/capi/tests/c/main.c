@@ -2,13 +2,32 @@
  * instead. */
 #include "client.h"
 
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <dlfcn.h>
+#endif
 
 #ifdef CLIENT_WITH_SIM
 #include <sublet_sim.h>
 #endif
 
 int failures = 0;
+
+/* The Vulkan loader's vkGetInstanceProcAddr, or NULL. */
+static PFN_vkGetInstanceProcAddr loader_entry(void) {
+    PFN_vkGetInstanceProcAddr entry = NULL;
+#ifdef _WIN32
+    HMODULE library = LoadLibraryA("vulkan-1.dll");
+    FARPROC symbol = library == NULL ? NULL : GetProcAddress(library, "vkGetInstanceProcAddr");
+#else
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW);
+    void *symbol = library == NULL ? NULL : dlsym(library, "vkGetInstanceProcAddr");
+#endif
+    /* ISO C has no conversion between function and object pointers. */
+    memcpy(&entry, &symbol, sizeof(entry));
+    return entry;
+}
 
 static PFN_vkGetInstanceProcAddr entry_of(const char *device) {
 #ifdef CLIENT_WITH_SIM
@@ -17,15 +36,11 @@ static PFN_vkGetInstanceProcAddr entry_of(const char *device) {
     }
 #endif
     if (strcmp(device, "vulkan") == 0) {
-        void *library = dlopen("libvulkan.so.1", RTLD_NOW);
-        void *symbol = library == NULL ? NULL : dlsym(library, "vkGetInstanceProcAddr");
-        PFN_vkGetInstanceProcAddr entry = NULL;
-        if (symbol == NULL) {
+        PFN_vkGetInstanceProcAddr entry = loader_entry();
+        if (entry == NULL) {
             printf("there is no Vulkan loader\n");
             exit(3);
         }
-        /* ISO C has no conversion between function and object pointers. */
-        memcpy(&entry, &symbol, sizeof(entry));
         return entry;
     }
     printf("there is no such device: %s\n", device);

@@ -26,7 +26,7 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator) {
     CHECK(statistics.blockCount == 2);
     CHECK_RESULT(subletReserve(allocator, pool, 0, 131073), VK_ERROR_OUT_OF_DEVICE_MEMORY);
     CHECK_RESULT(subletReserve(allocator, NULL, 32, 1), VK_ERROR_INITIALIZATION_FAILED);
-    subletMaintain(allocator, 1, 1);
+    subletMaintain(allocator, 1, 1, 1500);
     vmaGetPoolStatistics(allocator, pool, &statistics);
     CHECK(statistics.blockCount == 2 && statistics.allocationCount == 0);
 #endif

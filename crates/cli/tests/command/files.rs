@@ -1,14 +1,16 @@
 //! Maps and traces as input for the command.
 
 use ash::vk;
+use sublet::private::foreign_recording;
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::{Header, TraceBuffer, TraceHeap, TraceMemoryType};
+use sublet::trace::{Event, Header, Trace, TraceBuffer, TraceHeap, TraceMemoryType};
 use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking,
 };
 use sublet_report::Snapshot;
 
 use super::Folder;
+use super::program::Watched;
 
 fn with_allocator<R>(info: &AllocatorCreateInfo<'_>, task: impl FnOnce(&Allocator) -> R) -> R {
     // SAFETY: instance and device are live, and outlive the allocator.
@@ -121,6 +123,18 @@ pub(crate) fn greedy_trace() -> Vec<u8> {
     })
 }
 
+/// A program with a block of its own that it fills and frees.
+fn watched() -> Trace {
+    let mut game = Watched::on("nvidia-h200");
+    let block = game.allocate(0, 1 << 20);
+    let mesh = game.buffer(1 << 20, vk::BufferUsageFlags::VERTEX_BUFFER);
+    game.bind(mesh, block, 0);
+    game.destroy(mesh);
+    game.free(block);
+    game.event(Event::DeviceDestroyed);
+    game.trace
+}
+
 /// Returns a folder with all files that the help's examples use.
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
@@ -129,6 +143,7 @@ pub(crate) fn folder() -> Folder {
     folder.write("map.json", now.to_json());
     folder.write("vma.json", vma_map());
     folder.write("frames.trace", trace(1 << 20));
+    folder.write("watched.trace", foreign_recording(&watched()));
     folder.write("profile.json", Profile::by_name("arm-mali-g52").unwrap().to_json());
     let replayed = folder.run("replay frames.trace --json").expect(0);
     folder.write("frames.json", replayed.out);

@@ -1,7 +1,7 @@
 //! The help, and wrong usage of the command.
 
 use super::files;
-use super::{Folder, has_vulkan, outcome, repository};
+use super::{Folder, has_vulkan, repository};
 
 const COMMANDS: [&str; 5] = ["devices", "report", "replay", "compare", "profile"];
 
@@ -41,7 +41,7 @@ fn every_example_of_the_help_does_what_it_says() {
 fn the_help_lists_the_subcommands_and_the_exit_codes() {
     let folder = Folder::new();
     let help = folder.run("--help").expect(0);
-    for word in COMMANDS.iter().chain(&["Exit codes:", "  4  no such device"]) {
+    for word in COMMANDS.iter().chain(&["watch", "layer", "Exit codes:", "  4  no such device"]) {
         assert!(help.out.contains(word), "{word}: {}", help.out);
     }
     let version = folder.run("--version").expect(0);
@@ -72,8 +72,8 @@ fn wrong_arguments_end_with_2_and_a_word_on_what_is_wrong() {
         ("devices --colour", "--colour"),
         ("devices --sim --device 0", "--sim"),
         ("report", "MAP"),
-        ("report map.json --at peak", "--trace"),
-        ("report map.json --partial", "--trace"),
+        ("report map.json --at peak", "a recording"),
+        ("report map.json --partial", "a recording"),
         ("report map.json --before before.json --format svg", "--before is for"),
         ("report map.json --before before.json --format perfetto", "--before is for"),
         ("report map.json --before before.json -o out.json", "--before is for"),
@@ -81,7 +81,10 @@ fn wrong_arguments_end_with_2_and_a_word_on_what_is_wrong() {
         ("report map.json --format pdf", "pdf"),
         ("report --trace frames.trace --at later", "later"),
         ("report --trace frames.trace --at 101%", "101%"),
+        ("report nothing.trace --at later", "later"),
         ("compare map.json", "NOW"),
+        ("watch", "PROGRAM"),
+        ("watch --limit much -- true", "much"),
         ("compare map.json map.json --fail-above much", "much"),
         ("compare map.json map.json --fail-above=-1", "percent"),
         ("compare map.json map.json --fail-above NaN", "percent"),
@@ -168,7 +171,7 @@ fn without_a_vulkan_loader_there_is_an_error_that_says_so() {
     for name in ["libvulkan.so.1", "libvulkan.so"] {
         folder.write(name, "");
     }
-    let found = outcome(folder.command("devices").env("LD_LIBRARY_PATH", folder.path(""))).expect(4);
+    let found = super::outcome(folder.command("devices").env("LD_LIBRARY_PATH", folder.path(""))).expect(4);
     assert!(found.err.starts_with("sublet: no Vulkan device can be had: "), "{}", found.err);
 }
 
@@ -207,7 +210,8 @@ fn every_command_of_the_readme_and_the_book_works() {
             let source = repository().join(name);
             folder.write(name, std::fs::read(source).unwrap());
         }
-        if command.starts_with("profile") && !with_vulkan {
+        // `watch.rs` runs programs.
+        if command.starts_with("watch ") || command.starts_with("profile") && !with_vulkan {
             continue;
         }
         let found = folder.run(&command).expect(0);

@@ -1,17 +1,28 @@
 //! Runs the built command as users and scripts do, and checks output, files and exit codes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "../../../report/tests/report_page/browser.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of pages")]
+mod browser;
 mod compare;
 mod devices;
 #[cfg(target_os = "linux")]
 mod driver;
 mod files;
 mod help;
+mod live;
 mod names;
 mod profile;
 mod progress;
 mod replay;
 mod report;
+#[cfg(target_os = "linux")]
+mod watch;
+mod watched;
+
+#[path = "../../../report/tests/example/watched.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of reports")]
+mod program;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

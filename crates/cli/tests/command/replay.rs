@@ -25,6 +25,26 @@ fn a_replay_says_how_long_calls_take_and_how_much_memory_there_was() {
     assert!(document["differences"].is_null());
 }
 
+/// The trace has 40 allocations of 1 MiB, and the default growth.
+#[test]
+fn a_replay_takes_other_block_sizes() {
+    let folder = files::folder();
+    let peak = |arguments: &str| {
+        let found = folder.run(&format!("replay frames.trace --json {arguments}")).expect(0).json();
+        found["result"]["memory"]["peak_reserved"].as_u64().unwrap() >> 20
+    };
+    let (recorded, vma) = (peak(""), peak("--growth vma"));
+    let (balanced, least) = (peak("--growth balanced"), peak("--growth memory-first"));
+    assert_eq!((recorded, vma, peak("--block-size 16")), (balanced, 96, 48));
+    // The sizes of the first are multiples of 1 MiB, those of the second of 4 MiB.
+    assert_eq!((least, balanced), (41, 40));
+    let found = folder.run("replay frames.trace --growth memory-first").expect(0);
+    assert!(found.out.contains(", with growth memory-first"), "{}", found.out);
+    let found = folder.run("replay frames.trace --growth doubling").expect(2);
+    assert!(found.err.contains("the presets are balanced, memory-first, vma"), "{}", found.err);
+    folder.run("replay frames.trace --growth vma --block-size 4").expect(2);
+}
+
 #[test]
 fn the_same_trace_comes_to_the_same_and_another_does_not() {
     let folder = files::folder();
@@ -97,6 +117,28 @@ fn the_map_at_the_end_is_a_map() {
     folder.run("replay frames.trace --map nowhere/left.json").expect(3);
 }
 
+/// The page has the blocks of the replay, whose sizes follow `--growth`.
+#[test]
+fn the_plot_shows_the_replayed_growth() {
+    let folder = files::folder();
+    let reserved = |arguments: &str| {
+        folder.run(&format!("replay frames.trace --plot memory.html {arguments}")).expect(0);
+        let page = folder.read("memory.html");
+        let (_, after) = page.split_once(r#""memories":"#).unwrap();
+        let memories =
+            serde_json::Deserializer::from_str(after).into_iter::<Value>().next().unwrap().unwrap();
+        let sizes = memories["size"].as_array().unwrap();
+        (page, sizes.iter().map(|size| size.as_u64().unwrap()).sum::<u64>() >> 20)
+    };
+    let (page, bytes) = reserved("--growth vma");
+    assert!(page.contains("NVIDIA H200, simulated, with growth vma"));
+    assert_eq!(bytes, 96);
+    let (_, bytes) = reserved("--growth memory-first --device sim:lavapipe");
+    assert!(bytes < 64, "{bytes}");
+    folder.run("replay frames.trace --plot nowhere/memory.html").expect(3);
+    folder.run("replay frames.trace --plot memory.html --compare").expect(2);
+}
+
 #[test]
 fn damaged_traces_are_refused_with_the_place() {
     let folder = files::folder();
@@ -125,9 +167,9 @@ fn damaged_traces_are_refused_with_the_place() {
         let found = folder.run("replay early.trace --partial").expect(3);
         assert!(found.err.contains("no event of early.trace is whole: byte "), "{}", found.err);
     }
-    // A trace is not a map. The error names what it is.
-    let found = folder.run("report frames.trace").expect(3);
-    assert!(found.err.contains("it is a trace"), "{}", found.err);
+    // A recording is not a map. The error names what it is.
+    let found = folder.run("compare frames.trace frames.trace").expect(3);
+    assert!(found.err.contains("it is a recording"), "{}", found.err);
     let mut flipped = whole.clone();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;

@@ -91,6 +91,60 @@ fn a_recording_is_reported_on_at_any_moment() {
 }
 
 #[test]
+fn a_recording_becomes_a_page_of_all_its_moments() {
+    let folder = files::folder();
+    let said = folder.run("report frames.trace -o memory.html").expect(0);
+    assert!(said.out.contains("memory.html: html"), "{}", said.out);
+    let page = folder.read("memory.html");
+    assert!(page.contains("<title>frames.trace</title>") && page.contains(r#""history":{"#));
+    let document = folder.run("report frames.trace --format html -o memory.html --json").expect(0).json();
+    assert_eq!((&document["kind"], &document["recording"]), (&"html".into(), &"frames.trace".into()));
+    assert_eq!(document["allocations"], 40, "{document}");
+    let path = folder.path("frames.trace");
+    let whole = folder.run(&format!("report {} --format html", path.display())).expect(0);
+    assert!(whole.out.contains("<title>frames.trace</title>"), "without its folder");
+    let piped = folder.run("report frames.trace --format html --title Frames").expect(0);
+    assert!(piped.out.contains("<title>Frames</title>"));
+    // With a moment, and in other formats, the recording is a map.
+    folder.run("report frames.trace --at end -o end.html").expect(0);
+    assert!(!folder.read("end.html").contains(r#""history":{"#));
+    let found = folder.run("report frames.trace --at end").expect(0);
+    assert!(found.out.contains("frames.trace at end"), "{}", found.out);
+}
+
+/// Each moment is of another replay, and ids are the numbers of the recording.
+#[test]
+fn two_moments_of_a_recording_match_by_their_numbers() {
+    let folder = files::folder();
+    folder.run("report frames.trace --at 0 -o start.json").expect(0);
+    let document = folder.run("report frames.trace --at end --before start.json --json").expect(0).json();
+    assert_eq!(document["comparison"]["matching"], "ids");
+    let start = Snapshot::from_json(&folder.read("start.json")).unwrap();
+    assert!(start.allocations().all(|found| found.entry.id.as_deref().is_some_and(|id| id.starts_with('#'))));
+}
+
+/// The content of a pipe can be read only once.
+#[test]
+#[cfg(target_os = "linux")]
+fn maps_and_recordings_come_from_pipes() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+
+    let folder = files::folder();
+    for name in ["map.json", "frames.trace", "watched.trace"] {
+        let mut command = folder.command("report /dev/stdin --json");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let content = std::fs::read(folder.path(name)).unwrap();
+        child.stdin.take().unwrap().write_all(&content).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{name}");
+        let piped: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let named = folder.run(&format!("report {name} --json")).expect(0).json();
+        assert_eq!(piped["total"], named["total"], "{name}");
+    }
+}
+
+#[test]
 fn what_is_no_map_is_refused_in_words() {
     let folder = files::folder();
     for (name, bytes, says) in [

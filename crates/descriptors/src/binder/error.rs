@@ -1,8 +1,5 @@
 //! Errors of pipeline layouts, staging and commits.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::BindPoint;
@@ -92,51 +89,21 @@ pub enum PipelineLayoutError {
     Template(DriverError),
 }
 
-impl fmt::Display for PipelineLayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooManySets { asked, most } => write!(f, "{asked} sets, and at most {most} can be bound"),
-            Self::TwoPushSets { first, second } => {
-                write!(f, "sets {first} and {second} are both of push descriptors, and one can be")
-            }
-            Self::PushNotEnabled { set } => {
-                write!(
-                    f,
-                    "set {set} is of push descriptors, which are not enabled for how descriptors are bound"
-                )
-            }
-            Self::TooManyPushDescriptors { set, asked, most } => {
-                write!(f, "set {set} has {asked} push descriptors, and at most {most} can be pushed")
-            }
-            Self::TooManyDescriptors { kind, asked, most } => {
-                write!(
-                    f,
-                    "{asked} descriptors of {kind:?} and its like, and a pipeline layout has at most {most}"
-                )
-            }
-            Self::WrongModel { set, model } => {
-                write!(f, "the layout of set {set} was not made for the device's way to bind, {model:?}")
-            }
-            Self::NotInBuffers { set, binding, kind } => {
-                write!(f, "binding {binding} of set {set}: no {kind:?} can be in a descriptor buffer")
-            }
-            Self::SetSize { set, bytes } => write!(f, "the driver says that set {set} has {bytes} bytes"),
-            Self::BindingOffset { set, binding, offset, bytes } => write!(
-                f,
-                "the driver says that binding {binding} of set {set} is at byte {offset}, and not all of it is in the set's {bytes}"
-            ),
-            Self::Template(error) => write!(f, "an update template could not be made: {error}"),
-        }
-    }
-}
-
-impl Error for PipelineLayoutError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Template(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { PipelineLayoutError:
+    TooManySets { asked, most } => "{asked} sets, and at most {most} can be bound";
+    TwoPushSets { first, second } => "sets {first} and {second} are both of push descriptors, and one can be";
+    PushNotEnabled { set } => "set {set} is of push descriptors, which are not enabled for how descriptors are bound";
+    TooManyPushDescriptors { set, asked, most } =>
+        "set {set} has {asked} push descriptors, and at most {most} can be pushed";
+    TooManyDescriptors { kind, asked, most } =>
+        "{asked} descriptors of {kind:?} and its like, and a pipeline layout has at most {most}";
+    WrongModel { set, model } => "the layout of set {set} was not made for the device's way to bind, {model:?}";
+    NotInBuffers { set, binding, kind } => "binding {binding} of set {set}: no {kind:?} can be in a descriptor buffer";
+    SetSize { set, bytes } => "the driver says that set {set} has {bytes} bytes";
+    BindingOffset { set, binding, offset, bytes } =>
+        "the driver says that binding {binding} of set {set} is at byte {offset}, and not all of it is in the set's \
+         {bytes}";
+    Template(error) => "an update template could not be made: {error}";
 }
 
 /// The descriptors were not staged. Nothing was changed.
@@ -250,54 +217,24 @@ pub enum StageError {
     },
 }
 
-impl fmt::Display for StageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoLayout { point, set } => write!(
-                f,
-                "set {set} is staged for {point:?}, which has no pipeline layout: call `set_layout` first"
-            ),
-            Self::NoSuchSet { set, sets } => {
-                write!(f, "there is no set {set}: the pipeline layout has {sets}")
-            }
-            Self::NoSuchBinding { set, binding } => write!(f, "set {set} has no binding {binding}"),
-            Self::SetTooLarge { set, descriptors, most } => write!(
-                f,
-                "set {set} has {descriptors} descriptors, and at most {most} are staged: give it as a whole"
-            ),
-            Self::OutOfRange { binding, first, asked, count } => {
-                write!(f, "{asked} from {first} on, and binding {binding} has {count}")
-            }
-            Self::WrongType { binding, expected, given } => {
-                write!(f, "binding {binding} is of type {expected:?}, and not {given:?}")
-            }
-            Self::Data { binding, element, source } => {
-                write!(f, "element {element} of binding {binding} cannot be in a descriptor buffer: {source}")
-            }
-            Self::Immutable { binding } => write!(f, "the samplers of binding {binding} are in its layout"),
-            Self::NotDynamic { binding, kind } => {
-                write!(f, "binding {binding} is of type {kind:?}, which has no dynamic offsets")
-            }
-            Self::Misaligned { binding, given, alignment } => {
-                write!(f, "{given} for binding {binding} is not a multiple of {alignment}")
-            }
-            Self::NoSets { set } => write!(f, "there are no descriptor sets of the layout of set {set}"),
-            Self::NoBuffers { set } => write!(f, "the layout of set {set} is not for descriptor buffers"),
-            Self::MisalignedSet { set, given, alignment } => {
-                write!(f, "offset {given} for set {set} is not a multiple of {alignment}")
-            }
-            Self::NullSet { set } => write!(f, "what was given for set {set} is null"),
-        }
-    }
-}
-
-impl Error for StageError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Data { source, .. } => source.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { StageError:
+    NoLayout { point, set } =>
+        "set {set} is staged for {point:?}, which has no pipeline layout: call `set_layout` first";
+    NoSuchSet { set, sets } => "there is no set {set}: the pipeline layout has {sets}";
+    NoSuchBinding { set, binding } => "set {set} has no binding {binding}";
+    SetTooLarge { set, descriptors, most } =>
+        "set {set} has {descriptors} descriptors, and at most {most} are staged: give it as a whole";
+    OutOfRange { binding, first, asked, count } => "{asked} from {first} on, and binding {binding} has {count}";
+    WrongType { binding, expected, given } => "binding {binding} is of type {expected:?}, and not {given:?}";
+    Data { binding, element, source } =>
+        "element {element} of binding {binding} cannot be in a descriptor buffer: {source}", source;
+    Immutable { binding } => "the samplers of binding {binding} are in its layout";
+    NotDynamic { binding, kind } => "binding {binding} is of type {kind:?}, which has no dynamic offsets";
+    Misaligned { binding, given, alignment } => "{given} for binding {binding} is not a multiple of {alignment}";
+    NoSets { set } => "there are no descriptor sets of the layout of set {set}";
+    NoBuffers { set } => "the layout of set {set} is not for descriptor buffers";
+    MisalignedSet { set, given, alignment } => "offset {given} for set {set} is not a multiple of {alignment}";
+    NullSet { set } => "what was given for set {set} is null";
 }
 
 /// The binder rejects the pipeline layout. Nothing was changed.
@@ -318,18 +255,10 @@ pub enum UseLayoutError {
     },
 }
 
-impl fmt::Display for UseLayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LargerThanPage { bytes, page_size } => {
-                write!(f, "the sets have {bytes} bytes, and a page of descriptors has {page_size}")
-            }
-            Self::Foreign { layout } => write!(f, "{layout:?} was made for another device"),
-        }
-    }
+sublet_engines::errors! { UseLayoutError:
+    LargerThanPage { bytes, page_size } => "the sets have {bytes} bytes, and a page of descriptors has {page_size}";
+    Foreign { layout } => "{layout:?} was made for another device";
 }
-
-impl Error for UseLayoutError {}
 
 /// The [`Binder`](super::Binder) could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -341,22 +270,9 @@ pub enum CreateBinderError {
     Pages(CreateUploadError),
 }
 
-impl fmt::Display for CreateBinderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sets(error) => write!(f, "there can be no descriptor sets: {error}"),
-            Self::Pages(error) => write!(f, "there can be no pages for descriptors: {error}"),
-        }
-    }
-}
-
-impl Error for CreateBinderError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Sets(error) => error.source(),
-            Self::Pages(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { CreateBinderError:
+    Sets(error) => "there can be no descriptor sets: {error}";
+    Pages(error) => "there can be no pages for descriptors: {error}";
 }
 
 /// The commit failed. Nothing was recorded, and the program may retry.
@@ -374,27 +290,8 @@ pub enum CommitError {
     },
 }
 
-impl fmt::Display for CommitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sets(error) => write!(f, "there is no descriptor set: {error}"),
-            Self::Pages(error) => write!(f, "there is no room for the bytes of descriptors: {error}"),
-            Self::TooManyBuffers { most } => {
-                write!(
-                    f,
-                    "more descriptor buffers of the program's own than the {most} that can be bound at once"
-                )
-            }
-        }
-    }
-}
-
-impl Error for CommitError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Sets(error) => error.source(),
-            Self::Pages(error) => error.source(),
-            Self::TooManyBuffers { .. } => None,
-        }
-    }
+sublet_engines::errors! { CommitError:
+    Sets(error) => "there is no descriptor set: {error}";
+    Pages(error) => "there is no room for the bytes of descriptors: {error}";
+    TooManyBuffers { most } => "more descriptor buffers of the program's own than the {most} that can be bound at once";
 }

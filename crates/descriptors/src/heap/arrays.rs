@@ -59,9 +59,9 @@ pub(super) struct LayoutArrays {
     stages: vk::ShaderStageFlags,
     purpose: LayoutPurpose,
     /// The initial number of slots.
-    slots: u32,
-    max_slots: u32,
-    transient: u32,
+    pub(super) slots: u32,
+    pub(super) max_slots: u32,
+    pub(super) transient: u32,
     /// The only binding has a variable count, so one layout serves all sizes.
     is_variable: bool,
 }
@@ -139,20 +139,6 @@ impl LayoutArrays {
 
     pub(super) fn is_one(&self) -> bool {
         self.is_one
-    }
-
-    /// Returns the initial number of slots.
-    #[inline]
-    pub(super) fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    pub(super) fn max_slots(&self) -> u32 {
-        self.max_slots
-    }
-
-    pub(super) fn transient(&self) -> u32 {
-        self.transient
     }
 }
 

@@ -13,13 +13,12 @@ use super::super::device::DescriptorDevice;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
-use super::current::CurrentParts;
+use super::current::{CurrentParts, of_current_parts};
 use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::driver::BindTarget;
-use sublet::retire::{ClockView, OtherClock, Ticket};
 use sublet::upload::AllocatorRef;
 use sublet_engines::cast::{host_size, widen};
 
@@ -228,9 +227,9 @@ impl<A: AllocatorRef> BufferStore<A> {
             return Err(CreateHeapError::SplitArrays);
         }
         let source = (info.name, Location::caller());
-        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
-        let laid = Self::make(device, &allocator, &arrays, layout, source, arrays.slots())?;
-        let current = CurrentParts::new(laid, arrays.slots(), arrays.max_slots());
+        let layout = HeapLayout::create(device, &arrays, arrays.slots)?;
+        let laid = Self::make(device, &allocator, &arrays, layout, source, arrays.slots)?;
+        let current = CurrentParts::new(laid, arrays.slots, arrays.max_slots);
         Ok(Self {
             allocator,
             device: device.clone(),
@@ -382,13 +381,7 @@ impl<A: AllocatorRef> fmt::Debug for BufferStore<A> {
 }
 
 impl<A: AllocatorRef> HeapStore for BufferStore<A> {
-    fn slots(&self) -> u32 {
-        self.current.slots()
-    }
-
-    fn max_slots(&self) -> u32 {
-        self.arrays.max_slots()
-    }
+    of_current_parts!(arrays, |store, laid| laid.destroy(&store.device, &store.allocator));
 
     /// Creates one buffer and copies the bytes of the old one. Reading mapped memory is slow, but happens only once for
     /// each slot.
@@ -409,20 +402,6 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
                 unsafe { next.buffer.copy_from(to.first, &old.buffer, from.first, bytes) };
             }
         })
-    }
-
-    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        self.current.retire(ticket)
-    }
-
-    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
-        // store.
-        self.current.collect(clock, |laid| unsafe { laid.destroy(&self.device, &self.allocator) })
-    }
-
-    fn transient(&self) -> u32 {
-        self.arrays.transient()
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {

@@ -15,13 +15,12 @@ use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
-use super::current::CurrentParts;
+use super::current::{CurrentParts, of_current_parts};
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::driver::BindTarget;
-use sublet::retire::{ClockView, OtherClock, Ticket};
 use sublet_engines::cast::{index, narrow};
 
 /// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use. There is
@@ -56,7 +55,6 @@ use sublet_engines::cast::{index, narrow};
 /// use sublet_descriptors::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
 /// let info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) };
@@ -83,7 +81,8 @@ pub struct ClassicStore {
     /// Indexed by binding.
     defaults: Box<[Descriptor]>,
     current: CurrentParts<Copies>,
-    /// The writes of one update. Locked during the driver call, unlike the content.
+    /// Protects the writes of one update, and its set; taken before the current copies and their content. Held during
+    /// the driver call.
     writes: Mutex<WriteBatch>,
 }
 
@@ -91,6 +90,7 @@ pub struct ClassicStore {
 #[derive(Debug)]
 struct Copies {
     sets: HeapSets,
+    /// Protects the content; taken before that of the smaller copies. Never held over a driver call.
     content: Mutex<CopyContent>,
 }
 
@@ -217,9 +217,9 @@ impl ClassicStore {
         }
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
         let arrays = LayoutArrays::new(device, &info, LayoutPurpose::Classic)?;
-        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
-        let all = Self::make(device, &arrays, layout, info.name, (copies, &defaults), arrays.slots())?;
-        let current = CurrentParts::new(all, arrays.slots(), arrays.max_slots());
+        let layout = HeapLayout::create(device, &arrays, arrays.slots)?;
+        let all = Self::make(device, &arrays, layout, info.name, (copies, &defaults), arrays.slots)?;
+        let current = CurrentParts::new(all, arrays.slots, arrays.max_slots);
         let (device, name, writes) = (device.clone(), info.name.into(), Mutex::default());
         Ok(Self { device, arrays, name, copies, defaults: defaults.into(), current, writes })
     }
@@ -334,13 +334,7 @@ impl ClassicStore {
 }
 
 impl HeapStore for ClassicStore {
-    fn slots(&self) -> u32 {
-        self.current.slots()
-    }
-
-    fn max_slots(&self) -> u32 {
-        self.arrays.max_slots()
-    }
+    of_current_parts!(arrays, |store, all| all.sets.destroy(&store.device));
 
     /// Creates one layout, one pool, and a set for each frame. Each frame's `update` then writes all slots.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
@@ -351,20 +345,6 @@ impl HeapStore for ClassicStore {
         self.current.grow(slots, self.defaults.len(), make, |old, next, _| {
             next.content.lock().take_over(&old.content.lock());
         })
-    }
-
-    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        self.current.retire(ticket)
-    }
-
-    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
-        // store.
-        self.current.collect(clock, |all| unsafe { all.sets.destroy(&self.device) })
-    }
-
-    fn transient(&self) -> u32 {
-        self.arrays.transient()
     }
 
     /// Same as [`HeapStore::write`], but running shaders may use the slot. The objects in the descriptor must stay live

@@ -1,15 +1,12 @@
 //! The parameters of a descriptor heap, and the errors of its creation.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use super::super::counts::DescriptorKind;
 use super::super::features::DescriptorFeatures;
 use super::super::pool::CreateDescriptorPoolError;
+use sublet::CreateError;
 use sublet::device::{DriverError, MissingFunction};
-use sublet::{CreateError, MapError};
 
 /// The content of a heap: samplers, or everything else. Devices keep samplers separate, and allow few of them.
 ///
@@ -267,102 +264,32 @@ pub enum CreateHeapError {
     Pool(CreateDescriptorPoolError),
     /// The buffer for the descriptors could not be created.
     Buffer(CreateError),
-    /// The buffer could not be mapped.
-    Map(MapError),
     /// A Vulkan function is missing.
     Missing(MissingFunction),
     /// A driver error.
     Driver(DriverError),
 }
 
-impl From<CreateDescriptorPoolError> for CreateHeapError {
-    fn from(error: CreateDescriptorPoolError) -> Self {
-        Self::Pool(error)
-    }
-}
-
-impl From<DriverError> for CreateHeapError {
-    fn from(error: DriverError) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<MissingFunction> for CreateHeapError {
-    fn from(error: MissingFunction) -> Self {
-        Self::Missing(error)
-    }
-}
-
-impl From<CreateError> for CreateHeapError {
-    fn from(error: CreateError) -> Self {
-        Self::Buffer(error)
-    }
-}
-
-impl From<MapError> for CreateHeapError {
-    fn from(error: MapError) -> Self {
-        Self::Map(error)
-    }
-}
-
-impl fmt::Display for CreateHeapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Slots { slots, transient } => {
-                write!(
-                    f,
-                    "a heap of {slots} slots, {transient} of them for frames: it has one at least, and not fewer than frames have"
-                )
-            }
-            Self::Block { block, max_slots } => write!(
-                f,
-                "blocks of {block} slots, which are rounded up to a power of two, in a heap of at most {max_slots} slots"
-            ),
-            Self::Kind { heap, kind } => {
-                write!(f, "a {heap:?} heap cannot hold a {kind:?}, or is to hold it twice")
-            }
-            Self::Unsupported { missing } => {
-                write!(f, "the heap needs {missing:?}, which the program has not enabled")
-            }
-            Self::Limit { limit, asked, allowed } => {
-                write!(f, "a heap of {asked} descriptors: {limit} of the device is {allowed}")
-            }
-            Self::Layout { descriptors } => {
-                write!(f, "the device has no layout with {descriptors} descriptors like these")
-            }
-            Self::NoSize { kind } => write!(f, "the device has no size for a {kind:?} in descriptor buffers"),
-            Self::NoDefault { kind } => write!(f, "there is no default for slots of type {kind:?}"),
-            Self::Copies { copies } => write!(f, "{copies} copies of a set, of which there are 1 to 32"),
-            Self::HostMemory { slots, types, copies } => write!(
-                f,
-                "the host has no memory for what is kept of {slots} slots of {types} types in {copies} copies of a set"
-            ),
-            Self::SplitArrays => {
-                f.write_str("arrays of combined image samplers are split in descriptor buffers of the device")
-            }
-            Self::Absurd { size, needed } => {
-                write!(f, "the device says that the layout has {size} bytes, and its arrays need {needed}")
-            }
-            Self::Fixed { slots } => write!(f, "the store does not grow to {slots} slots"),
-            Self::ForeignAllocator => f.write_str("the allocator for the heap's buffer is of another device"),
-            Self::Pool(error) => write!(f, "there is no pool for the heap's set: {error}"),
-            Self::Buffer(error) => write!(f, "there is no buffer for the heap's descriptors: {error}"),
-            Self::Map(error) => write!(f, "the heap's buffer cannot be written: {error}"),
-            Self::Missing(error) => write!(f, "the device does not have what the heap needs: {error}"),
-            Self::Driver(error) => write!(f, "the driver did not make the heap: {error}"),
-        }
-    }
-}
-
-impl Error for CreateHeapError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Pool(error) => error.source(),
-            Self::Buffer(error) => error.source(),
-            Self::Map(error) => error.source(),
-            Self::Missing(error) => error.source(),
-            Self::Driver(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { CreateHeapError:
+    Slots { slots, transient } =>
+        "a heap of {slots} slots, {transient} of them for frames: it has one at least, and not fewer than frames have";
+    Block { block, max_slots } =>
+        "blocks of {block} slots, which are rounded up to a power of two, in a heap of at most {max_slots} slots";
+    Kind { heap, kind } => "a {heap:?} heap cannot hold a {kind:?}, or is to hold it twice";
+    Unsupported { missing } => "the heap needs {missing:?}, which the program has not enabled";
+    Limit { limit, asked, allowed } => "a heap of {asked} descriptors: {limit} of the device is {allowed}";
+    Layout { descriptors } => "the device has no layout with {descriptors} descriptors like these";
+    NoSize { kind } => "the device has no size for a {kind:?} in descriptor buffers";
+    NoDefault { kind } => "there is no default for slots of type {kind:?}";
+    Copies { copies } => "{copies} copies of a set, of which there are 1 to 32";
+    HostMemory { slots, types, copies } =>
+        "the host has no memory for what is kept of {slots} slots of {types} types in {copies} copies of a set";
+    SplitArrays => "arrays of combined image samplers are split in descriptor buffers of the device";
+    Absurd { size, needed } => "the device says that the layout has {size} bytes, and its arrays need {needed}";
+    Fixed { slots } => "the store does not grow to {slots} slots";
+    ForeignAllocator => "the allocator for the heap's buffer is of another device";
+    Pool(error: CreateDescriptorPoolError) => "there is no pool for the heap's set: {error}";
+    Buffer(error: CreateError) => "there is no buffer for the heap's descriptors: {error}";
+    Missing(error: MissingFunction) => "the device does not have what the heap needs: {error}";
+    Driver(error: DriverError) => "the driver did not make the heap: {error}";
 }

@@ -7,6 +7,39 @@ use parking_lot::{Mutex, RwLock};
 use super::create_info::CreateHeapError;
 use sublet::retire::{ClockView, OtherClock, Retire, Ticket};
 
+/// Implements the methods of [`HeapStore`](super::HeapStore) that are the same for all stores with current parts. The
+/// first argument has the numbers of slots, the last one destroys parts.
+macro_rules! of_current_parts {
+    ($shape:ident, |$store:ident, $parts:ident| $destroy:expr) => {
+        fn slots(&self) -> u32 {
+            self.current.slots()
+        }
+
+        fn max_slots(&self) -> u32 {
+            self.$shape.max_slots
+        }
+
+        fn transient(&self) -> u32 {
+            self.$shape.transient
+        }
+
+        unsafe fn retire_outgrown(&self, ticket: sublet::retire::Ticket) -> usize {
+            self.current.retire(ticket)
+        }
+
+        fn collect_outgrown(
+            &self,
+            clock: &sublet::retire::ClockView,
+        ) -> Result<usize, sublet::retire::OtherClock> {
+            let $store = self;
+            // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
+            // store.
+            self.current.collect(clock, |$parts| unsafe { $destroy })
+        }
+    };
+}
+pub(super) use of_current_parts;
+
 /// The parts of a store and their number of slots. `Growing` also keeps older parts that frames in flight may still
 /// use. A store that never grows needs no lock.
 pub(super) enum CurrentParts<P> {
@@ -16,9 +49,12 @@ pub(super) enum CurrentParts<P> {
 
 pub(super) struct Growing<P> {
     max_slots: u32,
-    /// Held by the thread that grows the store.
+    /// Held by the thread that grows the store; taken before `now` and `outgrown`, and held over driver calls.
     turn: Mutex<()>,
+    /// Protects the current parts and their number of slots; taken before the locks in the parts. Written only to
+    /// replace them, and held over driver calls that write or copy descriptors.
     now: RwLock<(P, u32)>,
+    /// Protects the older parts; no lock is taken under it. Held while parts are destroyed.
     outgrown: Mutex<Outgrown<P>>,
 }
 

@@ -1,13 +1,9 @@
 //! Errors of descriptor heaps.
 
-use std::error::Error;
-use std::fmt;
-
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::DescriptorDataError;
 use super::create_info::CreateHeapError;
 use super::range::DescriptorRangeId;
-use sublet::MemoryError;
 use sublet::device::DriverError;
 
 /// The range was not allocated. Nothing was changed.
@@ -49,34 +45,13 @@ pub enum HeapError {
     },
 }
 
-impl fmt::Display for HeapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroCount => f.write_str("a range of no slots"),
-            Self::TooMany { asked, most } => {
-                write!(f, "{asked} slots in a row, in a heap that may have {most}")
-            }
-            Self::Full { asked, free, largest_free, retiring } => write!(
-                f,
-                "{asked} slots in a row: {free} are free, {largest_free} of them in a row, and {retiring} wait for the GPU"
-            ),
-            Self::HostMemory { asked } => {
-                write!(f, "{asked} slots in a row: the host has no memory for what is kept of them")
-            }
-            Self::NotGrown { asked, source } => {
-                write!(f, "{asked} slots in a row: the heap is full and did not grow: {source}")
-            }
-        }
-    }
-}
-
-impl Error for HeapError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotGrown { source, .. } => source.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { HeapError:
+    ZeroCount => "a range of no slots";
+    TooMany { asked, most } => "{asked} slots in a row, in a heap that may have {most}";
+    Full { asked, free, largest_free, retiring } =>
+        "{asked} slots in a row: {free} are free, {largest_free} of them in a row, and {retiring} wait for the GPU";
+    HostMemory { asked } => "{asked} slots in a row: the host has no memory for what is kept of them";
+    NotGrown { asked, source } => "{asked} slots in a row: the heap is full and did not grow: {source}", source;
 }
 
 /// The slot is outside its range.
@@ -88,13 +63,7 @@ pub struct OutOfRange {
     pub count: u32,
 }
 
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "slot {} of a range of {}", self.slot, self.count)
-    }
-}
-
-impl Error for OutOfRange {}
+sublet_engines::errors! { struct OutOfRange { slot, count } => "slot {slot} of a range of {count}" }
 
 /// The range is not valid in the heap. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,20 +81,10 @@ pub enum RangeError {
     },
 }
 
-impl fmt::Display for RangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StaleHandle { range } => {
-                write!(f, "the range of {} slots at {} is retired or freed", range.count, range.first)
-            }
-            Self::ForeignHeap { range } => {
-                write!(f, "the range of {} slots at {} is of another heap", range.count, range.first)
-            }
-        }
-    }
+sublet_engines::errors! { RangeError:
+    StaleHandle { range } => "the range of {} slots at {} is retired or freed" (range.count, range.first);
+    ForeignHeap { range } => "the range of {} slots at {} is of another heap" (range.count, range.first);
 }
-
-impl Error for RangeError {}
 
 /// The descriptor was not written. The slot is unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -144,8 +103,6 @@ pub enum HeapWriteError {
     Data(DescriptorDataError),
     /// The driver was out of memory.
     Driver(DriverError),
-    /// The write could not be flushed, in memory that is not coherent.
-    Memory(MemoryError),
     /// Source and destination of a copy are incompatible: one holds bytes and the other descriptors, or the sizes
     /// differ. They were not created for the same types with the same device.
     Unlike {
@@ -156,52 +113,11 @@ pub enum HeapWriteError {
     },
 }
 
-impl From<RangeError> for HeapWriteError {
-    fn from(error: RangeError) -> Self {
-        Self::Range(error)
-    }
-}
-
-impl From<OutOfRange> for HeapWriteError {
-    fn from(error: OutOfRange) -> Self {
-        Self::OutOfRange(error)
-    }
-}
-
-impl From<DriverError> for HeapWriteError {
-    fn from(error: DriverError) -> Self {
-        Self::Driver(error)
-    }
-}
-
-impl From<DescriptorDataError> for HeapWriteError {
-    fn from(error: DescriptorDataError) -> Self {
-        Self::Data(error)
-    }
-}
-
-impl fmt::Display for HeapWriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Range(error) => write!(f, "there is no such slot to write: {error}"),
-            Self::OutOfRange(error) => write!(f, "there is no such slot to write: {error}"),
-            Self::Kind { kind } => write!(f, "the heap is not made for a {kind:?}"),
-            Self::Data(error) => write!(f, "the descriptor has no bytes: {error}"),
-            Self::Driver(error) => write!(f, "the driver did not write the descriptor: {error}"),
-            Self::Memory(error) => write!(f, "what was written is not flushed: {error}"),
-            Self::Unlike { from, to } => {
-                write!(f, "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes")
-            }
-        }
-    }
-}
-
-impl Error for HeapWriteError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            Self::Memory(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { HeapWriteError:
+    Range(error: RangeError) => "there is no such slot to write: {error}";
+    OutOfRange(error: OutOfRange) => "there is no such slot to write: {error}";
+    Kind { kind } => "the heap is not made for a {kind:?}";
+    Data(error: DescriptorDataError) => "the descriptor has no bytes: {error}";
+    Driver(error: DriverError) => "the driver did not write the descriptor: {error}";
+    Unlike { from, to } => "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes";
 }

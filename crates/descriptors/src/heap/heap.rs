@@ -119,10 +119,12 @@ pub(super) fn next_id() -> u32 {
 #[doc(alias = "ID3D12DescriptorHeap")]
 #[doc(alias = "DescriptorTable")]
 pub struct DescriptorHeap<S> {
+    /// Protects the ranges; taken before the locks of the store, which [`HeapStore::retired`] takes. The library's
+    /// stores call no driver there.
     slots: Mutex<HeapSlots>,
-    /// Held by the thread that grows the store.
+    /// Held by the thread that grows the store; taken before `slots`, and held over driver calls and their events.
     growing: Mutex<()>,
-    /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
+    /// Protects the ranges whose [`OwnedRange`](super::OwnedRange) was dropped; taken before `slots`.
     dropped: Mutex<Vec<DescriptorRange>>,
     store: S,
 }

@@ -74,7 +74,6 @@ const ALL: &[DescriptorKind] = &[
 /// use sublet_descriptors::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let range = staging.allocate(3)?;
@@ -110,7 +109,8 @@ struct LiveRange {
 #[derive(Debug)]
 struct Shelves {
     growth: Growth,
-    /// Allocates the slot numbers of blocks, from one region with the maximum number of slots.
+    /// Allocates the slot numbers of blocks, from one region with the maximum number of slots. No lock is taken under
+    /// its lock.
     names: Mutex<Buddy>,
     format: SlotFormat,
 }

@@ -107,11 +107,8 @@ impl BindingMapping {
     #[must_use]
     pub fn embedded_sampler(set: u32, binding: u32, sampler: &vk::SamplerCreateInfo<'_>) -> Self {
         let constant = ffi::DescriptorMappingSourceConstantOffsetEXT {
-            heap_offset: 0,
-            heap_array_stride: 0,
             p_embedded_sampler: std::ptr::from_ref(sampler).cast(),
-            sampler_heap_offset: 0,
-            sampler_heap_array_stride: 0,
+            ..Default::default()
         };
         let source = MappingSource::HeapWithConstantOffset(constant);
         Self { set, binding, count: 1, resources: ffi::resource_type::SAMPLER, source }
@@ -123,9 +120,7 @@ impl BindingMapping {
         let constant = ffi::DescriptorMappingSourceConstantOffsetEXT {
             heap_offset,
             heap_array_stride: stride,
-            p_embedded_sampler: std::ptr::null(),
-            sampler_heap_offset: 0,
-            sampler_heap_array_stride: 0,
+            ..Default::default()
         };
         Self { set, binding, count: 1, resources, source: MappingSource::HeapWithConstantOffset(constant) }
     }

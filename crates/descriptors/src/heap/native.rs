@@ -15,13 +15,12 @@ use super::super::features::DescriptorFeatures;
 use super::super::sizes::MAX_DESCRIPTOR_BYTES;
 use super::super::source::DescriptorSource;
 use super::create_info::{CreateHeapError, HeapCreateInfo, HeapKind};
-use super::current::CurrentParts;
+use super::current::{CurrentParts, of_current_parts};
 use super::error::HeapWriteError;
 use super::mapped::{BufferWish, MappedBuffer};
 use super::mapping::BindingMapping;
 use super::store::HeapStore;
 use ffi::resource_type as resource;
-use sublet::retire::{ClockView, OtherClock, Ticket};
 use sublet::upload::AllocatorRef;
 use sublet_engines::cast::{host_size, index as host_index, widen};
 use sublet_vk::descriptor_heap as ffi;
@@ -29,9 +28,9 @@ use sublet_vk::descriptor_heap as ffi;
 /// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots in a mapped buffer, followed by
 /// the range that the driver reserves for itself.
 ///
-/// **Tested only on the simulated driver, not on hardware.** Its structures are the library's own
-/// ([`heap_ffi`](crate::heap_ffi)), because `ash` does not have them yet; their layouts are checked against
-/// Vulkan's registry.
+/// **Tested on lavapipe of Mesa 26.2 under the validation layer, and on the simulated driver, but on no GPU yet.** Its
+/// structures are the library's own ([`heap_ffi`](crate::heap_ffi)), because `ash` does not have them yet; their
+/// layouts are checked against Vulkan's registry.
 ///
 /// A slot is large enough for any of the heap's types, so an index is independent of the type. A shader that was
 /// written for heaps finds slot *i* at *i* times [`stride`](Self::stride). A shader that was written for the arrays of
@@ -488,13 +487,7 @@ impl<A: AllocatorRef> fmt::Debug for NativeStore<A> {
 }
 
 impl<A: AllocatorRef> HeapStore for NativeStore<A> {
-    fn slots(&self) -> u32 {
-        self.current.slots()
-    }
-
-    fn max_slots(&self) -> u32 {
-        self.shape.max_slots
-    }
+    of_current_parts!(shape, |store, buffer| buffer.destroy(&store.allocator));
 
     /// Creates one buffer and copies the bytes of the old slots, like a [`BufferStore`](super::BufferStore).
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
@@ -506,20 +499,6 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
             // has the new one. The reserved range is not read.
             unsafe { next.copy_from(0, old, 0, bytes) };
         })
-    }
-
-    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        self.current.retire(ticket)
-    }
-
-    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no command buffer has the
-        // buffer bound.
-        self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
-    }
-
-    fn transient(&self) -> u32 {
-        self.shape.transient
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {

@@ -1,7 +1,5 @@
 //! The ranges of a descriptor heap, and their ids.
 
-use std::error::Error;
-use std::fmt;
 use std::ops::{self, Deref};
 
 use super::error::OutOfRange;
@@ -16,7 +14,6 @@ use super::error::OutOfRange;
 /// use sublet_descriptors::DescriptorHeap;
 /// # use sublet::sim; use sublet_descriptors::*;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let textures = staging.allocate(5)?;
@@ -66,7 +63,6 @@ impl Deref for DescriptorRange {
 /// ```
 /// # use sublet::sim; use sublet_descriptors::*;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
 /// let textures = staging.allocate(5)?;
@@ -150,10 +146,6 @@ pub struct ForeignDescriptorRange {
     pub range: DescriptorRange,
 }
 
-impl fmt::Display for ForeignDescriptorRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the range of {} slots at {} is of another heap", self.range.count, self.range.first)
-    }
+sublet_engines::errors! { struct ForeignDescriptorRange { range } =>
+    "the range of {} slots at {} is of another heap" (range.count, range.first)
 }
-
-impl Error for ForeignDescriptorRange {}

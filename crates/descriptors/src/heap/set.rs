@@ -12,13 +12,12 @@ use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::arrays::{HeapLayout, LayoutArrays, LayoutPurpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
-use super::current::CurrentParts;
+use super::current::{CurrentParts, of_current_parts};
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::driver::BindTarget;
-use sublet::retire::{ClockView, OtherClock, Ticket};
 
 /// One descriptor set with large arrays, bound once for each command buffer and written at any time
 /// (`VK_EXT_descriptor_indexing`).
@@ -60,7 +59,6 @@ use sublet::retire::{ClockView, OtherClock, Ticket};
 /// use sublet_descriptors::*;
 /// # use sublet::sim;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is created from the value.
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..HeapCreateInfo::new(HeapKind::Resource) };
 /// let store = SetStore::new(&device, &info)?;
@@ -87,9 +85,9 @@ impl SetStore {
     /// [`CreateHeapError`]: missing features, limits, or a driver error. Nothing is left behind.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let arrays = LayoutArrays::new(device, info, LayoutPurpose::UpdateAfterBind)?;
-        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
-        let sets = Self::make_set(device, &arrays, layout, info.name, arrays.slots())?;
-        let current = CurrentParts::new(sets, arrays.slots(), arrays.max_slots());
+        let layout = HeapLayout::create(device, &arrays, arrays.slots)?;
+        let sets = Self::make_set(device, &arrays, layout, info.name, arrays.slots)?;
+        let current = CurrentParts::new(sets, arrays.slots, arrays.max_slots);
         Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
     }
 
@@ -149,13 +147,7 @@ impl SetStore {
 }
 
 impl HeapStore for SetStore {
-    fn slots(&self) -> u32 {
-        self.current.slots()
-    }
-
-    fn max_slots(&self) -> u32 {
-        self.arrays.max_slots()
-    }
+    of_current_parts!(arrays, |store, sets| sets.destroy(&store.device));
 
     /// Creates one pool and one set, and copies all descriptors. Frames in flight do not see the new set.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
@@ -180,20 +172,6 @@ impl HeapStore for SetStore {
             // writes the old set meanwhile, and nobody else has the new one.
             unsafe { self.device.driver().update_sets(&[], &copies) };
         })
-    }
-
-    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        self.current.retire(ticket)
-    }
-
-    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
-        // store.
-        self.current.collect(clock, |sets| unsafe { sets.destroy(&self.device) })
-    }
-
-    fn transient(&self) -> u32 {
-        self.arrays.transient()
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use ash::vk;
 
-use super::books::{LayoutKey, SetBooks};
 use super::error::AllocateDescriptorSetError;
+use super::state::{BucketState, LayoutKey};
 use crate::pool::DescriptorPool;
 use crate::{DescriptorCounts, SetLayout};
 use parking_lot::Mutex;
@@ -79,16 +79,17 @@ pub(super) struct Bucket {
     /// Vulkan requires external synchronisation of a pool (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host
     /// synchronisation of `descriptorPool`), so its sets are allocated and freed under this lock. One lock covers all
     /// pools of a bucket, because choosing a pool needs the counts of all. The choice and the driver call together take
-    /// less than 0.1 microseconds.
-    pub(super) books: Mutex<SetBooks<SetShape, DescriptorPool>>,
+    /// less than 0.1 microseconds. No lock is taken under it, and events are emitted after it.
+    pub(super) state: Mutex<BucketState<SetShape, DescriptorPool>>,
     /// Held while a pool is created, which takes a hundred times as long. Other threads continue with the existing
-    /// pools; a thread that finds no set waits here, and then tries again.
+    /// pools; a thread that finds no set waits here, and then tries again. Taken before the registry and `state`; under
+    /// the registry, it is only tried.
     pub(super) growing: Mutex<()>,
 }
 
 impl Bucket {
     pub(super) fn new() -> Self {
-        Self { books: Mutex::new(SetBooks::default()), growing: Mutex::new(()) }
+        Self { state: Mutex::new(BucketState::default()), growing: Mutex::new(()) }
     }
 }
 

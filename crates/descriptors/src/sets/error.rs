@@ -1,8 +1,5 @@
 //! Errors of the allocation of sets.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 
 use crate::{CreateDescriptorPoolError, DescriptorCounts};
@@ -71,46 +68,17 @@ pub enum AllocateDescriptorSetError {
     },
 }
 
-impl fmt::Display for AllocateDescriptorSetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotForSets { flags } => write!(f, "there are no sets of a layout with {flags:?}"),
-            Self::NoVariableBinding { asked } => {
-                write!(f, "a variable count of {asked} was given, and no binding of the layout has one")
-            }
-            Self::VariableCountTooHigh { asked, most } => {
-                write!(f, "{asked} descriptors were asked for, and the layout has {most}")
-            }
-            Self::UpdateAfterBindLimit { needed, left, source } => write!(
-                f,
-                "{needed} descriptors that are updated after they are bound: the limit of the device leaves {left}, and \
-                 {source}"
-            ),
-            Self::NoPool { sets, counts, source } => {
-                write!(f, "no pool was made for {sets} sets of {counts} each: {source}")
-            }
-            Self::FreshPoolRefused { counts, source } => {
-                write!(f, "a new pool refused the first set that it was made for, of {counts}: {source}")
-            }
-            Self::Driver { counts, source } => {
-                write!(f, "the driver did not allocate a descriptor set of {counts}: {source}")
-            }
-            Self::TooManySets => f.write_str("2^32 descriptor sets of this kind are there already"),
-            Self::HostMemory { sets } => {
-                write!(f, "the host has no memory for {sets} descriptor sets at once")
-            }
-        }
-    }
-}
-
-impl Error for AllocateDescriptorSetError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NoPool { source, .. } => source.source(),
-            Self::UpdateAfterBindLimit { source, .. }
-            | Self::FreshPoolRefused { source, .. }
-            | Self::Driver { source, .. } => source.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { AllocateDescriptorSetError:
+    NotForSets { flags } => "there are no sets of a layout with {flags:?}";
+    NoVariableBinding { asked } => "a variable count of {asked} was given, and no binding of the layout has one";
+    VariableCountTooHigh { asked, most } => "{asked} descriptors were asked for, and the layout has {most}";
+    UpdateAfterBindLimit { needed, left, source } =>
+        "{needed} descriptors that are updated after they are bound: the limit of the device leaves {left}, and \
+         {source}", source;
+    NoPool { sets, counts, source } => "no pool was made for {sets} sets of {counts} each: {source}", source;
+    FreshPoolRefused { counts, source } =>
+        "a new pool refused the first set that it was made for, of {counts}: {source}", source;
+    Driver { counts, source } => "the driver did not allocate a descriptor set of {counts}: {source}", source;
+    TooManySets => "2^32 descriptor sets of this kind are there already";
+    HostMemory { sets } => "the host has no memory for {sets} descriptor sets at once";
 }

@@ -16,13 +16,13 @@ macro_rules! example_setup {
     };
 }
 
-mod books;
 mod bucket;
 mod error;
 mod mask;
 mod persistent;
 mod set;
 mod settings;
+mod state;
 mod statistics;
 mod supply;
 #[cfg(test)]

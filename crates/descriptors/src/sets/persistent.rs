@@ -62,7 +62,9 @@ pub struct PersistentSets {
     pub(super) sizing: Sizing,
     pub(super) keep_idle: u32,
     pub(super) buckets: BucketTable,
+    /// Protects the map from shapes to buckets; taken before the state of a bucket. Never held over a driver call.
     pub(super) registry: Mutex<BucketRegistry>,
+    /// Protects the retired sets; no lock is taken under it. Never held over a driver call.
     waiting: Mutex<WaitingSets>,
     /// The number of existing pools.
     pub(super) pools: AtomicU32,
@@ -215,7 +217,7 @@ impl PersistentSets {
         let Some(bucket) = self.buckets.get(set.id.bucket).filter(|_| set.id.allocator == self.id) else {
             return Err(ForeignDescriptorSet { set });
         };
-        let slot = bucket.books.lock().retire(set.id.slot);
+        let slot = bucket.state.lock().retire(set.id.slot);
         self.waiting.lock().queue.push(ticket, (set.id.bucket, slot));
         Ok(())
     }
@@ -253,7 +255,7 @@ impl PersistentSets {
     /// ```
     pub fn set(&self, id: DescriptorSetId) -> Result<vk::DescriptorSet, StaleDescriptorSet> {
         let bucket = self.buckets.get(id.bucket).filter(|_| id.allocator == self.id);
-        let set = bucket.and_then(|bucket| bucket.books.lock().live_set(id.slot, id.generation));
+        let set = bucket.and_then(|bucket| bucket.state.lock().live_set(id.slot, id.generation));
         set.ok_or(StaleDescriptorSet { id })
     }
 
@@ -267,7 +269,7 @@ impl PersistentSets {
     pub fn statistics(&self) -> PersistentSetsStatistics {
         let mut statistics = PersistentSetsStatistics::default();
         for bucket in self.buckets.iter() {
-            statistics.add(&bucket.books.lock());
+            statistics.add(&bucket.state.lock());
         }
         statistics
     }
@@ -278,7 +280,7 @@ impl PersistentSets {
     /// O(pools).
     pub fn walk_pools(&self, mut visit: impl FnMut(DescriptorPoolView)) {
         for bucket in self.buckets.iter() {
-            bucket.books.lock().walk_pools(&mut visit);
+            bucket.state.lock().walk_pools(&mut visit);
         }
     }
 
@@ -301,7 +303,7 @@ impl PersistentSets {
         self.waiting.lock().queue.drain().for_each(drop);
         let leaks = self.leaks();
         for bucket in self.buckets.iter() {
-            let pools = bucket.books.lock().remove_all();
+            let pools = bucket.state.lock().remove_all();
             pools.into_iter().for_each(|pool| self.bury(pool));
         }
         leaks
@@ -313,13 +315,13 @@ impl PersistentSets {
     /// If an invariant does not hold; the message names it.
     pub fn validate(&self) {
         for bucket in self.buckets.iter() {
-            let books = bucket.books.lock();
-            books.validate();
-            let Some(shape) = books.shape else {
-                assert!(books.is_empty(), "a bucket without a shape has pools");
+            let state = bucket.state.lock();
+            state.validate();
+            let Some(shape) = state.shape else {
+                assert!(state.is_empty(), "a bucket without a shape has pools");
                 continue;
             };
-            for entry in books.pools() {
+            for entry in state.pools() {
                 assert!(
                     entry.capacity <= entry.pool.max_sets(),
                     "a pool gives more sets than it was made for"
@@ -334,9 +336,9 @@ impl PersistentSets {
     fn leaks(&self) -> Vec<DescriptorSetLeak> {
         let mut leaks = Vec::new();
         for bucket in self.buckets.iter() {
-            let books = bucket.books.lock();
-            if let Some(shape) = books.shape {
-                let held = books.held().into_iter().filter(|&(_, live, _)| live != 0);
+            let state = bucket.state.lock();
+            if let Some(shape) = state.shape {
+                let held = state.held().into_iter().filter(|&(_, live, _)| live != 0);
                 leaks.extend(held.map(|(layout, sets, _)| DescriptorSetLeak {
                     layout,
                     counts: shape.counts,
@@ -355,9 +357,9 @@ impl PersistentSets {
         leaks
     }
 
-    /// Destroys a pool that was removed from `books`. The caller holds no lock except `growing`.
+    /// Destroys a pool that was removed from `state`. The caller holds no lock except `growing`.
     pub(super) fn bury(&self, pool: DescriptorPool) {
-        // SAFETY: the pool belongs to this device and was removed from `books`. It has no live set, or the allocator is
+        // SAFETY: the pool belongs to this device and was removed from `state`. It has no live set, or the allocator is
         // being destroyed, and then the device is done with all sets (the promise of `destroy`). The device is done
         // with freed and retired sets by the promises of `free` and `retire`.
         unsafe { pool.destroy(&self.device) };
@@ -370,9 +372,9 @@ impl Drop for PersistentSets {
         self.trim();
         let (mut pools, mut retired) = (0_usize, 0);
         for bucket in self.buckets.iter() {
-            let books = bucket.books.lock();
-            pools += books.pools().count();
-            retired += books.retired();
+            let state = bucket.state.lock();
+            pools += state.pools().count();
+            retired += state.retired();
         }
         if pools != 0 {
             self.leaks();

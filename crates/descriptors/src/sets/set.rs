@@ -1,6 +1,5 @@
 //! A set that the program owns, and its id.
 
-use std::error::Error;
 use std::fmt;
 
 use ash::vk;
@@ -82,18 +81,10 @@ pub struct StaleDescriptorSet {
     pub id: DescriptorSetId,
 }
 
-impl fmt::Display for StaleDescriptorSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DescriptorSetId { allocator, bucket, slot, generation } = self.id;
-        write!(
-            f,
-            "descriptor set {slot} of bucket {bucket}, generation {generation}, of allocator {allocator} was freed or retired, \
-             or is of another allocator"
-        )
-    }
+sublet_engines::errors! { struct StaleDescriptorSet { id: DescriptorSetId { allocator, bucket, slot, generation } } =>
+    "descriptor set {slot} of bucket {bucket}, generation {generation}, of allocator {allocator} was freed or \
+     retired, or is of another allocator"
 }
-
-impl Error for StaleDescriptorSet {}
 
 /// The [`DescriptorSet`] belongs to another allocator. Nothing was changed; the error returns the set.
 #[derive(PartialEq, Eq, Debug)]
@@ -102,17 +93,10 @@ pub struct ForeignDescriptorSet {
     pub set: DescriptorSet,
 }
 
-impl fmt::Display for ForeignDescriptorSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DescriptorSetId { allocator, bucket, slot, .. } = self.set.id;
-        write!(
-            f,
-            "descriptor set {slot} of bucket {bucket} is of allocator {allocator}, and was given to another one"
-        )
-    }
+sublet_engines::errors! { struct ForeignDescriptorSet { set } =>
+    "descriptor set {} of bucket {} is of allocator {}, and was given to another one"
+    (set.id.slot, set.id.bucket, set.id.allocator)
 }
-
-impl Error for ForeignDescriptorSet {}
 
 /// Sets of one layout that were neither freed nor retired when their allocator was destroyed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

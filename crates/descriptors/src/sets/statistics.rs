@@ -1,7 +1,7 @@
 //! Figures of persistent sets.
 
-use super::books::SetBooks;
 use super::bucket::SetShape;
+use super::state::BucketState;
 use crate::pool::DescriptorPool;
 use crate::{DescriptorPoolState, DescriptorPoolView};
 use sublet_engines::cast::narrow;
@@ -36,14 +36,14 @@ pub struct PersistentSetsStatistics {
 }
 
 impl PersistentSetsStatistics {
-    pub(super) fn add<S, P>(&mut self, books: &SetBooks<S, P>) {
-        let pools = narrow(books.pools().count());
+    pub(super) fn add<S, P>(&mut self, state: &BucketState<S, P>) {
+        let pools = narrow(state.pools().count());
         self.buckets += u32::from(pools != 0);
         self.pools += pools;
-        let retired = books.retired();
+        let retired = state.retired();
         self.retired_sets += retired;
-        self.live_sets += u64::from(books.live()) - retired;
-        for pool in books.pools() {
+        self.live_sets += u64::from(state.live()) - retired;
+        for pool in state.pools() {
             self.capacity += u64::from(pool.capacity);
             self.ready_sets += u64::from(pool.ready);
             self.sealed_pools += u32::from(pool.sealed);
@@ -58,7 +58,7 @@ impl PersistentSetsStatistics {
     }
 }
 
-impl SetBooks<SetShape, DescriptorPool> {
+impl BucketState<SetShape, DescriptorPool> {
     /// Calls `visit` for the pools of the bucket.
     pub(super) fn walk_pools(&self, visit: &mut dyn FnMut(DescriptorPoolView)) {
         let Some(shape) = self.shape else { return };

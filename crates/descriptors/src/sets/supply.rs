@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use ash::vk;
 
-use super::books::{NextSet, SetBooks, Ways};
 use super::bucket::{Bucket, SetRequest, SetShape};
 use super::error::AllocateDescriptorSetError;
 use super::persistent::PersistentSets;
 use super::set::{DescriptorSet, DescriptorSetId};
+use super::state::{BucketState, NextSet, Ways};
 use crate::events::{self, PoolEvent, PoolEventKind};
 use crate::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted, keeps_limit};
 use crate::{CreateDescriptorPoolError, DescriptorQuirks};
@@ -19,7 +19,7 @@ use sublet_engines::cast::{index, narrow};
 /// The maximum number of sets in one driver call. It bounds the host memory of the lists of layouts and sets.
 const MOST_AT_ONCE: u32 = 1 << 16;
 
-type PoolBooks = SetBooks<SetShape, DescriptorPool>;
+type DeviceBucketState = BucketState<SetShape, DescriptorPool>;
 
 /// The result of one visit to a bucket.
 #[derive(Debug)]
@@ -62,14 +62,14 @@ impl PersistentSets {
     #[inline]
     fn take_ready(&self, ask: &SetRequest<'_>) -> Option<DescriptorSet> {
         let bucket = self.hinted_bucket(ask)?;
-        let mut books = self.buckets.get(bucket)?.books.lock();
+        let mut state = self.buckets.get(bucket)?.state.lock();
         let wanted = ask.wanted();
-        if books.shape != Some(ask.shape) {
+        if state.shape != Some(ask.shape) {
             return None;
         }
-        let NextSet::Ready(at) = books.source(wanted, self.ways()) else { return None };
-        let slot = books.take_ready(wanted, at)?;
-        let (handle, generation) = books.set_of(slot);
+        let NextSet::Ready(at) = state.source(wanted, self.ways()) else { return None };
+        let slot = state.take_ready(wanted, at)?;
+        let (handle, generation) = state.set_of(slot);
         Some(DescriptorSet { handle, id: DescriptorSetId { allocator: self.id, bucket, slot, generation } })
     }
 
@@ -192,7 +192,7 @@ impl PersistentSets {
                 let at = registry.next();
                 let bucket = self.buckets.get_or_make(at);
                 let bucket = bucket.ok_or(AllocateDescriptorSetError::TooManySets)?;
-                bucket.books.lock().shape = Some(ask.shape);
+                bucket.state.lock().shape = Some(ask.shape);
                 registry.enter(ask.shape, at);
                 at
             }
@@ -216,27 +216,27 @@ impl PersistentSets {
     ) -> Result<Result<BucketVisit, BucketReused>, AllocateDescriptorSetError> {
         let mut graves = Vec::new();
         let result = {
-            let mut books = bucket.books.lock();
-            if books.shape != Some(ask.shape) {
+            let mut state = bucket.state.lock();
+            if state.shape != Some(ask.shape) {
                 graves.extend(fresh);
                 Ok(Err(BucketReused))
             } else {
                 let fresh = fresh.map(|pool| {
                     let capacity = pool.max_sets();
-                    books.add_pool(pool, capacity)
+                    state.add_pool(pool, capacity)
                 });
                 let mut visit = BucketVisit { taken: 0, live: 0, refusal: None, refused_by: (0, 0) };
                 let mut give = |slot: u32, set: vk::DescriptorSet, generation: u32| {
                     let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
                     sink(DescriptorSet { handle: set, id });
                 };
-                // SAFETY: the caller keeps the promises of `Self::allocate_one`, and the lock of `books` is held.
-                let filled = unsafe { self.fill(&mut books, ask, want, &mut visit, &mut graves, &mut give) };
-                visit.live = books.live();
+                // SAFETY: the caller keeps the promises of `Self::allocate_one`, and the lock of `state` is held.
+                let filled = unsafe { self.fill(&mut state, ask, want, &mut visit, &mut graves, &mut give) };
+                visit.live = state.live();
                 // An unused new pool is destroyed on failure.
                 if filled.is_err() {
-                    let idle = fresh.filter(|&at| books.pool(at).is_some_and(|pool| pool.live == 0));
-                    graves.extend(idle.and_then(|at| books.remove_pool(at)));
+                    let idle = fresh.filter(|&at| state.pool(at).is_some_and(|pool| pool.live == 0));
+                    graves.extend(idle.and_then(|at| state.remove_pool(at)));
                 }
                 filled.map(|()| Ok(visit))
             }
@@ -253,10 +253,10 @@ impl PersistentSets {
     /// Terminates: each iteration takes a set, closes a pool, or makes room that the next iteration uses or closes.
     ///
     /// # Safety
-    /// Same as [`Self::allocate_one`]; and the lock of `books` is held.
+    /// Same as [`Self::allocate_one`]; and the lock of `state` is held.
     unsafe fn fill(
         &self,
-        books: &mut PoolBooks,
+        state: &mut DeviceBucketState,
         ask: &SetRequest<'_>,
         want: u32,
         visit: &mut BucketVisit,
@@ -265,47 +265,47 @@ impl PersistentSets {
     ) -> Result<(), AllocateDescriptorSetError> {
         let (wanted, ways) = (ask.wanted(), self.ways());
         while visit.taken < want {
-            match books.source(wanted, ways) {
+            match state.source(wanted, ways) {
                 NextSet::Ready(at) => {
-                    let Some(slot) = books.take_ready(wanted, at) else { return Ok(()) };
-                    let (set, generation) = books.set_of(slot);
+                    let Some(slot) = state.take_ready(wanted, at) else { return Ok(()) };
+                    let (set, generation) = state.set_of(slot);
                     give(slot, set, generation);
                     visit.taken += 1;
                 }
                 NextSet::Room(at) => {
                     // SAFETY: the caller keeps the promises of `Self::fill`.
-                    match unsafe { self.ask_driver(books, at, ask, want - visit.taken, give) }? {
+                    match unsafe { self.ask_driver(state, at, ask, want - visit.taken, give) }? {
                         Ok(taken) => visit.taken += taken,
                         Err(refusal) => {
                             visit.refusal = Some(refusal);
-                            let pool = books.pool(at).map(|entry| &entry.pool);
+                            let pool = state.pool(at).map(|entry| &entry.pool);
                             visit.refused_by =
                                 pool.map_or((0, 0), |pool| (pool.max_sets(), pool.counts().total()));
-                            self.take_out(books, at, graves);
+                            self.take_out(state, at, graves);
                         }
                     }
                 }
                 NextSet::Reset(at) => {
-                    if self.reset(books, at).is_err() {
-                        graves.extend(books.remove_pool(at));
+                    if self.reset(state, at).is_err() {
+                        graves.extend(state.remove_pool(at));
                     }
                 }
-                NextSet::Replace(at) => graves.extend(books.remove_pool(at)),
+                NextSet::Replace(at) => graves.extend(state.remove_pool(at)),
                 NextSet::Evict(at) => {
-                    let freed = books.evictable(at).is_some_and(|(slot, set)| {
-                        let Some(entry) = books.pool(at) else { return false };
+                    let freed = state.evictable(at).is_some_and(|(slot, set)| {
+                        let Some(entry) = state.pool(at) else { return false };
                         // SAFETY: the set belongs to this pool, which was created with
                         // VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT according to `Ways::free`. The set is
                         // ready: the program freed it and promised that the device is done with it, and the driver has
                         // not freed it. The lock is held.
                         let freed = unsafe { self.device.driver().free_sets(entry.pool.handle(), &[set]) };
                         if freed.is_ok() {
-                            books.evict(slot);
+                            state.evict(slot);
                         }
                         freed.is_ok()
                     });
                     if !freed {
-                        self.take_out(books, at, graves);
+                        self.take_out(state, at, graves);
                     }
                 }
                 NextSet::Nowhere => return Ok(()),
@@ -320,22 +320,22 @@ impl PersistentSets {
     /// Same as [`Self::fill`].
     unsafe fn ask_driver(
         &self,
-        books: &mut PoolBooks,
+        state: &mut DeviceBucketState,
         at: u32,
         ask: &SetRequest<'_>,
         want: u32,
         give: &mut impl FnMut(u32, vk::DescriptorSet, u32),
     ) -> Result<Result<u32, DriverError>, AllocateDescriptorSetError> {
-        let Some(entry) = books.pool(at) else { return Ok(Ok(0)) };
+        let Some(entry) = state.pool(at) else { return Ok(Ok(0)) };
         let (pool, layout, wanted) = (entry.pool.handle(), ask.layout.handle(), ask.wanted());
         let count = if ask.variable.is_some() { 1 } else { want.min(entry.room).min(MOST_AT_ONCE) };
-        if !books.has_numbers_for(count) {
+        if !state.has_numbers_for(count) {
             return Err(AllocateDescriptorSetError::TooManySets);
         }
         let driver = self.device.driver();
-        let mut enter = |books: &mut PoolBooks, set| {
-            let slot = books.add_live(wanted, at, set);
-            let (_, generation) = books.set_of(slot);
+        let mut enter = |state: &mut DeviceBucketState, set| {
+            let slot = state.add_live(wanted, at, set);
+            let (_, generation) = state.set_of(slot);
             give(slot, set, generation);
         };
         // `SetRequest::new` ensures that pool and layout agree on update-after-bind and host-only, and that the layout
@@ -344,13 +344,13 @@ impl PersistentSets {
             // SAFETY: the lock of the pool is held. The caller promises that the layout is live; it is compatible with
             // the pool (see above). `SetRequest::new` limits the variable count.
             let set = unsafe { entry.pool.allocate(&self.device, layout, ask.variable) };
-            set.map(|set| enter(books, set))
+            set.map(|set| enter(state, set))
         } else {
             let layouts = vec![layout; index(count)];
             let mut sets = Vec::new();
             // SAFETY: same as for one set.
             let all = unsafe { driver.allocate_sets(pool, &layouts, &mut sets) };
-            all.map(|()| sets.into_iter().for_each(|set| enter(books, set)))
+            all.map(|()| sets.into_iter().for_each(|set| enter(state, set)))
         };
         match result {
             Ok(()) => Ok(Ok(count)),
@@ -360,20 +360,20 @@ impl PersistentSets {
     }
 
     /// Takes a faulty pool out of use: removes it if it is empty, and otherwise closes it until it is.
-    fn take_out(&self, books: &mut PoolBooks, at: u32, graves: &mut Vec<DescriptorPool>) {
-        match books.remove_pool(at) {
+    fn take_out(&self, state: &mut DeviceBucketState, at: u32, graves: &mut Vec<DescriptorPool>) {
+        match state.remove_pool(at) {
             Some(pool) => graves.push(pool),
-            None => books.seal(at),
+            None => state.seal(at),
         }
     }
 
     /// Resets a pool without live sets.
-    fn reset(&self, books: &mut PoolBooks, at: u32) -> Result<(), DriverError> {
-        let Some(entry) = books.pool_mut(at).filter(|entry| entry.live == 0) else { return Ok(()) };
+    fn reset(&self, state: &mut DeviceBucketState, at: u32) -> Result<(), DriverError> {
+        let Some(entry) = state.pool_mut(at).filter(|entry| entry.live == 0) else { return Ok(()) };
         // SAFETY: the pool has no live set: the program freed all, or retired and collected them, and promised that the
         // device is done with them. The lock is held.
         unsafe { entry.pool.reset(&self.device) }?;
-        books.reset(at);
+        state.reset(at);
         Ok(())
     }
 
@@ -381,10 +381,10 @@ impl PersistentSets {
     pub(super) fn put_back(&self, bucket: u32, slot: u32) {
         let Some(bucket) = self.buckets.get(bucket) else { return };
         let grave = {
-            let mut books = bucket.books.lock();
-            let at = books.release(slot);
-            match books.pool(at) {
-                Some(entry) if entry.live == 0 => self.emptied(&mut books, at),
+            let mut state = bucket.state.lock();
+            let at = state.release(slot);
+            match state.pool(at) {
+                Some(entry) if entry.live == 0 => self.emptied(&mut state, at),
                 _ => None,
             }
         };
@@ -394,13 +394,13 @@ impl PersistentSets {
     }
 
     /// Handles a pool that has become empty. Returns it if it must be destroyed.
-    fn emptied(&self, books: &mut PoolBooks, at: u32) -> Option<DescriptorPool> {
-        if books.has_enough_without(at) {
-            return books.remove_pool(at);
+    fn emptied(&self, state: &mut DeviceBucketState, at: u32) -> Option<DescriptorPool> {
+        if state.has_enough_without(at) {
+            return state.remove_pool(at);
         }
-        let sealed = books.pool(at).is_some_and(|entry| entry.sealed);
-        if sealed && (!self.ways().reset || self.reset(books, at).is_err()) {
-            return books.remove_pool(at);
+        let sealed = state.pool(at).is_some_and(|entry| entry.sealed);
+        if sealed && (!self.ways().reset || self.reset(state, at).is_err()) {
+            return state.remove_pool(at);
         }
         None
     }
@@ -480,8 +480,8 @@ impl PersistentSets {
         let buckets = self.registry.lock().used();
         let idle_of = |at: u32| {
             let bucket = self.buckets.get(at)?;
-            let books = bucket.books.lock();
-            Some(narrow(books.pools().filter(|pool| pool.live == 0).count()))
+            let state = bucket.state.lock();
+            Some(narrow(state.pools().filter(|pool| pool.live == 0).count()))
         };
         let idle: u32 = (0..buckets).filter_map(idle_of).sum();
         let mut surplus = idle.saturating_sub(keep).min(self.pools.load(Ordering::Relaxed));
@@ -495,8 +495,8 @@ impl PersistentSets {
             let Some(bucket) = self.buckets.get(at) else { continue };
             while surplus != 0 {
                 let pool = {
-                    let mut books = bucket.books.lock();
-                    books.idle_pool().and_then(|idle| books.remove_pool(idle))
+                    let mut state = bucket.state.lock();
+                    state.idle_pool().and_then(|idle| state.remove_pool(idle))
                 };
                 let Some(pool) = pool else { break };
                 self.bury(pool);
@@ -514,11 +514,11 @@ impl PersistentSets {
         let mut registry = self.registry.lock();
         // A thread that creates a pool for the bucket relies on its shape.
         let Some(_growing) = bucket.growing.try_lock() else { return };
-        let mut books = bucket.books.lock();
-        if !books.is_empty() {
+        let mut state = bucket.state.lock();
+        if !state.is_empty() {
             return;
         }
-        if let Some(shape) = books.shape.take() {
+        if let Some(shape) = state.shape.take() {
             registry.leave(&shape);
         }
     }

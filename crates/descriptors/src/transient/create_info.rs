@@ -1,9 +1,7 @@
 //! The parameters of transient sets, also derived from the create-info of a pool.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
-use std::error::Error;
 use std::ffi::c_void;
-use std::fmt;
 
 use ash::vk;
 
@@ -266,23 +264,12 @@ pub enum PoolTemplateError {
     },
 }
 
-impl fmt::Display for PoolTemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSets => f.write_str("a pool of no sets"),
-            Self::NoSizes => f.write_str("a pool without sizes"),
-            Self::ZeroSize { index } => write!(f, "size {index} of the pool is of no descriptors"),
-            Self::UnknownType { index, descriptor_type } => {
-                write!(f, "size {index} of the pool is of type {descriptor_type:?}, which is not known")
-            }
-            Self::TooMany { descriptor_type } => {
-                write!(f, "the sizes of {descriptor_type:?} are together more than 2^32 - 1")
-            }
-            Self::UnknownStructure { s_type } => {
-                write!(f, "{s_type:?} is in the pool's chain, and is not known")
-            }
-        }
-    }
+sublet_engines::errors! { PoolTemplateError:
+    NoSets => "a pool of no sets";
+    NoSizes => "a pool without sizes";
+    ZeroSize { index } => "size {index} of the pool is of no descriptors";
+    UnknownType { index, descriptor_type } =>
+        "size {index} of the pool is of type {descriptor_type:?}, which is not known";
+    TooMany { descriptor_type } => "the sizes of {descriptor_type:?} are together more than 2^32 - 1";
+    UnknownStructure { s_type } => "{s_type:?} is in the pool's chain, and is not known";
 }
-
-impl Error for PoolTemplateError {}

@@ -75,42 +75,18 @@ pub enum TransientError {
     },
 }
 
-impl fmt::Display for TransientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { need, capacity } => write!(f, "a set of {need}, and pools are of {capacity}"),
-            Self::NoSetsOfLayout { flags } => write!(f, "a layout with {flags:?} has no sets in these pools"),
-            Self::VariableCount { count, max } => {
-                write!(f, "a variable count of {count}, and the layout allows {max}")
-            }
-            Self::MutableType { descriptor_type } => {
-                write!(f, "mutable descriptors of type {descriptor_type:?}, which the pools are not made for")
-            }
-            Self::PoolLimit { max_pools } => {
-                write!(f, "all {max_pools} descriptor pools are in use, and there may not be more")
-            }
-            Self::TooManyPools { asked, max_pools } => {
-                write!(f, "{asked} free descriptor pools, and there may be {max_pools}")
-            }
-            Self::Pool { source } => write!(f, "no pool has room, and there is no new one: {source}"),
-            Self::Refused { need, capacity, source } => {
-                write!(f, "an empty pool of {capacity} refused a set of {need}: {source}")
-            }
-            Self::Driver { need, source } => {
-                write!(f, "the driver did not allocate a descriptor set of {need}: {source}")
-            }
-        }
-    }
-}
-
-impl Error for TransientError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Pool { source } => source.source(),
-            Self::Refused { source, .. } | Self::Driver { source, .. } => source.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { TransientError:
+    TooLarge { need, capacity } => "a set of {need}, and pools are of {capacity}";
+    NoSetsOfLayout { flags } => "a layout with {flags:?} has no sets in these pools";
+    VariableCount { count, max } => "a variable count of {count}, and the layout allows {max}";
+    MutableType { descriptor_type } =>
+        "mutable descriptors of type {descriptor_type:?}, which the pools are not made for";
+    PoolLimit { max_pools } => "all {max_pools} descriptor pools are in use, and there may not be more";
+    TooManyPools { asked, max_pools } => "{asked} free descriptor pools, and there may be {max_pools}";
+    Pool { source } => "no pool has room, and there is no new one: {source}", source;
+    Refused { need, capacity, source } =>
+        "an empty pool of {capacity} refused a set of {need}: {source}", source;
+    Driver { need, source } => "the driver did not allocate a descriptor set of {need}: {source}", source;
 }
 
 /// The [`TransientSets`](super::TransientSets) could not be created. Nothing is left behind.
@@ -139,31 +115,11 @@ pub enum CreateTransientSetsError {
     },
 }
 
-impl fmt::Display for CreateTransientSetsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsupported { missing } => {
-                write!(
-                    f,
-                    "descriptor pools need Vulkan 1.1 or {missing:?}, which the program has not enabled"
-                )
-            }
-            Self::NoSets => f.write_str("pools of no sets"),
-            Self::MinPools { min_pools, max_pools } => {
-                write!(f, "{min_pools} pools at the start, and there may be {max_pools}")
-            }
-            Self::Pool { source } => write!(f, "the pools for the start could not be made: {source}"),
-        }
-    }
-}
-
-impl Error for CreateTransientSetsError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Pool { source } => source.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { CreateTransientSetsError:
+    Unsupported { missing } => "descriptor pools need Vulkan 1.1 or {missing:?}, which the program has not enabled";
+    NoSets => "pools of no sets";
+    MinPools { min_pools, max_pools } => "{min_pools} pools at the start, and there may be {max_pools}";
+    Pool { source } => "the pools for the start could not be made: {source}", source;
 }
 
 /// Some pools that could be free are not. Either the driver failed to reset them, and the next

@@ -23,7 +23,7 @@ fn layout(gpu: &Gpu, kind: DescriptorKind, count: u32) -> SetLayout {
 }
 
 #[test]
-fn the_books_are_right_after_every_operation() {
+fn the_state_is_right_after_every_operation() {
     for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let policies = [

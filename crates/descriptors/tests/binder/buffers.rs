@@ -275,7 +275,6 @@ fn a_commit_without_room_has_recorded_nothing_and_can_be_made_again() {
         binder.stage(POINT, 0, 0, 0, &[fixture.storage(a, 0), fixture.storage(b, 256)]).unwrap();
         fixture.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         for _ in 0..2 {
-            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
             assert!(matches!(error, CommitError::Pages(_)), "{error}");
             binder.validate();
@@ -306,7 +305,6 @@ fn a_limit_of_memory_is_kept_and_lifted_when_recordings_are_done() {
         let mut committed = 0;
         let error = loop {
             binder.stage(POINT, 0, 0, 0, &[fixture.storage(buffer, committed % 16 * 256); 4]).unwrap();
-            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             match unsafe { binder.commit(commands, POINT) } {
                 Ok(()) => committed += 1,
                 Err(error) => break error,
@@ -338,7 +336,6 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
             .samples(vk::SampleCountFlags::TYPE_1)
             .usage(vk::ImageUsageFlags::SAMPLED);
         let wish = sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto);
-        // SAFETY: the create-info is valid.
         let (image, memory) = unsafe { fixture.allocator.create_image(&image_info, &wish) }.unwrap();
         let views = [(); 3].map(|()| {
             let range = vk::ImageSubresourceRange::default()
@@ -371,7 +368,6 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
         for view in views {
             unsafe { device.destroy_image_view(view, None) };
         }
-        // SAFETY: the device does not use it.
         unsafe { fixture.allocator.destroy_image(image, memory) }.unwrap();
     }
 }
@@ -445,7 +441,6 @@ fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
     for (set, own) in (0..).zip(&own) {
         binder.stage_buffer(POINT, set, &own.info, OWN_OFFSET).unwrap();
     }
-    // SAFETY: the command buffer is being recorded, and the staged resources are live.
     let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
     assert_eq!(error, CommitError::TooManyBuffers { most: 4 });
     assert_eq!(fixture.calls([BIND, OFFSETS]), [0, 0]);
@@ -479,7 +474,6 @@ impl OwnBuffer {
             min_alignment: 256,
             ..sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto)
         };
-        // SAFETY: the create-info is valid.
         let (buffer, mut memory) = unsafe { fixture.allocator.create_buffer(&buffer_info, &wish) }.unwrap();
         let offset = unsafe { device.get_descriptor_set_layout_binding_offset(set.handle(), 0) };
         let size = DescriptorSizes::of(&fixture.device).get(K::StorageBuffer).unwrap();
@@ -503,7 +497,6 @@ impl OwnBuffer {
     }
 
     fn destroy(self, fixture: &Fixture) {
-        // SAFETY: the device does not use it any more.
         unsafe { fixture.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
     }
 }

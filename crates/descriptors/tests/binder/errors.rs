@@ -101,64 +101,57 @@ fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
     commit(&fixture, &mut binder, commands, POINT);
     let calls = fixture.all_calls();
 
-    let other = [storage(b, 0); 3];
-    let none = binder.stage(BindPoint::Graphics, 0, 0, 0, &other);
-    assert_eq!(none, Err(StageError::NoLayout { point: BindPoint::Graphics, set: 0 }));
-    assert!(none.unwrap_err().to_string().contains("call `set_layout` first"));
-    assert_eq!(binder.stage(POINT, 2, 0, 0, &other), Err(StageError::NoSuchSet { set: 2, sets: 2 }));
-    assert_eq!(
-        binder.stage(POINT, u32::MAX, 0, 0, &other),
-        Err(StageError::NoSuchSet { set: u32::MAX, sets: 2 })
+    let (other, alignment) =
+        ([storage(b, 0); 3], fixture.device.limits().min_uniform_buffer_offset_alignment);
+    let mixed = [storage(b, 0), storage(b, 0), uniform(b, 0)];
+    let (storages, inline, (null, some)) = (
+        K::StorageBuffer,
+        K::InlineUniformBlock,
+        (vk::DescriptorSet::null(), fixture.bound(commands, &layout, 0).unwrap()),
     );
-    assert_eq!(binder.stage(POINT, 0, 1, 0, &other), Err(StageError::NoSuchBinding { set: 0, binding: 1 }));
-    assert_eq!(
-        binder.stage(POINT, 0, 0, 2, &other),
-        Err(StageError::OutOfRange { binding: 0, first: 2, asked: 3, count: 4 })
-    );
-    assert_eq!(
-        binder.stage(POINT, 0, 0, u32::MAX, &other),
-        Err(StageError::OutOfRange { binding: 0, first: u32::MAX, asked: 3, count: 4 })
-    );
-    // The last descriptor has another type, so the two before it are not staged either.
-    assert_eq!(
-        binder.stage(POINT, 0, 0, 0, &[storage(b, 0), storage(b, 0), uniform(b, 0)]),
-        Err(StageError::WrongType { binding: 0, expected: K::StorageBuffer, given: K::UniformBuffer })
-    );
-    assert_eq!(
-        binder.stage(POINT, 0, 5, 0, &other[..1]),
-        Err(StageError::WrongType { binding: 5, expected: K::InlineUniformBlock, given: K::StorageBuffer })
-    );
-    assert_eq!(
-        binder.stage_inline(POINT, 0, 0, 0, &[0; 4]),
-        Err(StageError::WrongType { binding: 0, expected: K::StorageBuffer, given: K::InlineUniformBlock })
-    );
-    assert_eq!(
-        binder.stage_inline(POINT, 0, 5, 12, &[0; 8]),
-        Err(StageError::OutOfRange { binding: 5, first: 12, asked: 8, count: 16 })
-    );
-    for (offset, bytes) in [(2, 4), (4, 6)] {
-        let error = binder.stage_inline(POINT, 0, 5, offset, &[1, 1, 1, 1, 1, 1][..bytes]).unwrap_err();
-        assert!(matches!(error, StageError::Misaligned { binding: 5, alignment: 4, .. }), "{error}");
+    use StageError::*;
+    let graphics = NoLayout { point: BindPoint::Graphics, set: 0 };
+    for (refused, error) in [
+        (binder.stage(BindPoint::Graphics, 0, 0, 0, &other), graphics),
+        (binder.stage(POINT, 2, 0, 0, &other), NoSuchSet { set: 2, sets: 2 }),
+        (binder.stage(POINT, u32::MAX, 0, 0, &other), NoSuchSet { set: u32::MAX, sets: 2 }),
+        (binder.stage(POINT, 0, 1, 0, &other), NoSuchBinding { set: 0, binding: 1 }),
+        (binder.stage(POINT, 0, 0, 2, &other), OutOfRange { binding: 0, first: 2, asked: 3, count: 4 }),
+        (
+            binder.stage(POINT, 0, 0, u32::MAX, &other),
+            OutOfRange { binding: 0, first: u32::MAX, asked: 3, count: 4 },
+        ),
+        // The last descriptor has another type, so the two before it are not staged either.
+        (
+            binder.stage(POINT, 0, 0, 0, &mixed),
+            WrongType { binding: 0, expected: storages, given: K::UniformBuffer },
+        ),
+        (
+            binder.stage(POINT, 0, 5, 0, &other[..1]),
+            WrongType { binding: 5, expected: inline, given: storages },
+        ),
+        (
+            binder.stage_inline(POINT, 0, 0, 0, &[0; 4]),
+            WrongType { binding: 0, expected: storages, given: inline },
+        ),
+        (
+            binder.stage_inline(POINT, 0, 5, 12, &[0; 8]),
+            OutOfRange { binding: 5, first: 12, asked: 8, count: 16 },
+        ),
+        (binder.stage_inline(POINT, 0, 5, 2, &[1; 4]), Misaligned { binding: 5, given: 2, alignment: 4 }),
+        (binder.stage_inline(POINT, 0, 5, 4, &[1; 6]), Misaligned { binding: 5, given: 6, alignment: 4 }),
+        (binder.stage_dynamic_offset(POINT, 0, 0, 0, 256), NotDynamic { binding: 0, kind: storages }),
+        (
+            binder.stage_dynamic_offset(POINT, 0, 2, 1, 256),
+            OutOfRange { binding: 2, first: 1, asked: 1, count: 1 },
+        ),
+        (binder.stage_dynamic_offset(POINT, 0, 2, 0, 1), Misaligned { binding: 2, given: 1, alignment }),
+        (binder.stage_set(POINT, 0, null), NullSet { set: 0 }),
+        (binder.stage_set(POINT, 1, some), NoSets { set: 1 }),
+    ] {
+        assert_eq!(refused, Err(error));
     }
-    assert_eq!(
-        binder.stage_dynamic_offset(POINT, 0, 0, 0, 256),
-        Err(StageError::NotDynamic { binding: 0, kind: K::StorageBuffer })
-    );
-    assert_eq!(
-        binder.stage_dynamic_offset(POINT, 0, 2, 1, 256),
-        Err(StageError::OutOfRange { binding: 2, first: 1, asked: 1, count: 1 })
-    );
-    assert_eq!(
-        binder.stage_dynamic_offset(POINT, 0, 2, 0, 1),
-        Err(StageError::Misaligned {
-            binding: 2,
-            given: 1,
-            alignment: fixture.device.limits().min_uniform_buffer_offset_alignment
-        })
-    );
-    assert_eq!(binder.stage_set(POINT, 0, vk::DescriptorSet::null()), Err(StageError::NullSet { set: 0 }));
-    let some = fixture.bound(commands, &layout, 0).unwrap();
-    assert_eq!(binder.stage_set(POINT, 1, some), Err(StageError::NoSets { set: 1 }));
+    assert!(graphics.to_string().contains("call `set_layout` first"));
 
     commit(&fixture, &mut binder, commands, POINT);
     assert_eq!(fixture.all_calls(), calls, "nothing was changed");
@@ -281,9 +274,7 @@ fn a_set_that_is_too_large_to_stage_is_refused() {
             .descriptor_type(vk::DescriptorType::ACCELERATION_STRUCTURE_KHR)
             .descriptor_count(count)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: as above.
         let set = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
-        // SAFETY: as above.
         unsafe { PipelineLayoutInfo::new(&fixture.device, vk::PipelineLayout::null(), &[set], &[]) }.unwrap()
     };
     let one = [Descriptor::AccelerationStructure(AccelerationStructureDescriptor {

@@ -17,7 +17,6 @@ fn a_commit_that_fails_has_recorded_nothing_and_can_be_made_again() {
                 binder.stage(POINT, set, 0, 0, &[storage(a, 0)]).unwrap();
             }
             fixture.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             let result = unsafe { binder.commit(commands, POINT) };
             binder.validate();
             if let Err(error) = result {

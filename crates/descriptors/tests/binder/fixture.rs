@@ -70,10 +70,8 @@ pub(crate) fn without_templates() -> GpuBuilder {
 
 impl Fixture {
     pub(crate) fn new(gpu: Gpu, model: BindingModel) -> Held<Self> {
-        // SAFETY: the handles are live and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        // SAFETY: instance and device are live, and outlive the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let info = vk::CommandPoolCreateInfo::default();
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
@@ -119,7 +117,6 @@ impl Fixture {
     }
 
     pub(crate) fn binder_with(&self, info: &BinderCreateInfo<'_>) -> Held<TestBinder> {
-        // SAFETY: the allocator belongs to the device.
         hold(unsafe { Binder::new(&self.device, Arc::clone(&self.allocator), info) }.unwrap())
     }
 
@@ -177,7 +174,6 @@ impl Fixture {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings).flags(flags);
         let handle = unsafe { self.gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
         self.set_layouts.borrow_mut().push(handle);
-        // SAFETY: the layout was made from it.
         unsafe { SetLayout::new(handle, &info) }.unwrap()
     }
 
@@ -202,7 +198,6 @@ impl Fixture {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles).push_constant_ranges(ranges);
         let handle = unsafe { self.gpu.device().create_pipeline_layout(&info, None) }.unwrap();
         self.pipeline_layouts.borrow_mut().push(handle);
-        // SAFETY: the pipeline layout was created from these, and outlives the value.
         unsafe { PipelineLayoutInfo::new(&self.device, handle, sets, ranges) }
     }
 
@@ -216,7 +211,6 @@ impl Fixture {
             flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE,
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        // SAFETY: the create-info is valid.
         let (buffer, mut memory) = unsafe { self.allocator.create_buffer(&info, &wish) }.unwrap();
         let number = self.buffers.borrow().len();
         for offset in (0..BUFFER_SIZE).step_by(256) {
@@ -383,7 +377,6 @@ impl Fixture {
 
 impl End for TestBinder {
     fn end(self) {
-        // SAFETY: all submitted work has been waited for.
         unsafe { self.destroy() };
     }
 }
@@ -394,7 +387,6 @@ impl End for Fixture {
         let device = self.gpu.device();
         unsafe { device.destroy_command_pool(self.pool, None) };
         for (buffer, memory) in self.buffers.take() {
-            // SAFETY: the device does not use it.
             unsafe { self.allocator.destroy_buffer(buffer, memory) }.unwrap();
         }
         for layout in self.pipeline_layouts.take() {
@@ -438,7 +430,6 @@ pub(crate) fn commit(
     commands: vk::CommandBuffer,
     point: BindPoint,
 ) {
-    // SAFETY: the command buffer is being recorded, and the staged resources are live.
     unsafe { binder.commit(commands, point) }.unwrap();
     binder.validate();
     fixture.gpu.assert_silent();

@@ -1,10 +1,11 @@
 //! The binder through its public API: a pipeline finds the staged descriptors, by sets, by push descriptors and in
 //! descriptor buffers.
 #![allow(
+    clippy::unwrap_used,
     clippy::undocumented_unsafe_blocks,
-    reason = "calls of the simulated driver, on objects that each test makes and destroys"
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a test that meets the unexpected is to fail; all handles are of the simulated device, and live"
 )]
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod buffers;
 mod calls;

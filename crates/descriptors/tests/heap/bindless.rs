@@ -23,7 +23,6 @@ fn info<'a>(defaults: &'a [sublet_descriptors::Descriptor]) -> BindlessHeapCreat
 }
 
 fn bindless<'a>(fixture: &'a Fixture, info: &BindlessHeapCreateInfo<'_>) -> Held<Bindless<'a>> {
-    // SAFETY: the fixture's buffer outlives the heap.
     hold(Bindless(unsafe { BindlessHeap::create(&fixture.device, &fixture.allocator, info) }.unwrap()))
 }
 
@@ -41,18 +40,15 @@ fn program(fixture: &Fixture) -> BindlessKind {
         let at = u64::from(frame);
         fixture.put(at, 100 + frame);
         let range = fill(fixture, &heap, at, at + 1);
-        // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
         unsafe { heap.flush(frame) };
         let words = [range.first(), uniforms, range.index(1).unwrap(), buffers];
         shader.run(words, |commands, layout| {
             let place = HeapPlace { bind_point: POINT, layout, first_set: 0 };
-            // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
             unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
         });
         assert_eq!(fixture.get(at + 1), 101 + frame, "{:?}, frame {frame}", heap.kind());
         alive.push(range);
         if alive.len() > 2 {
-            // SAFETY: no later recording uses it.
             unsafe { heap.retire(ticket, alive.remove(0)) }.unwrap();
         }
         fixture.clock.end_frame(ticket).unwrap();
@@ -91,7 +87,6 @@ fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_in
         let gpu = Gpu::new(&OLD);
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
         assert!(info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER));
-        // SAFETY: the GPU outlives the value.
         unsafe { DescriptorDevice::new(&info) }.unwrap().model()
     };
     assert_eq!(old(BindingModel::Auto), BindingModel::Sets, "Pascal");
@@ -113,12 +108,10 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         model: BindingModel::Heap,
         ..DescriptorDeviceCreateInfo::for_gpu(&fixture.gpu)
     };
-    // SAFETY: the fixture keeps the GPU alive for longer.
     let device = unsafe { DescriptorDevice::new(&asked) }.unwrap();
     let defaults = [fixture.uniform(14), fixture.storage(15)];
     let info = info(&defaults);
     let growing = HeapCreateInfo { slots: 2, max_slots: 12, ..info.heap };
-    // SAFETY: the fixture's buffer and samplers outlive the heaps, here and below.
     let made = unsafe {
         BindlessHeap::create(&device, &fixture.allocator, &BindlessHeapCreateInfo { heap: growing, ..info })
     };
@@ -126,7 +119,6 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
     let defaults = [fixture.sampler(0)];
     let of_samplers =
         BindlessHeapCreateInfo { defaults: &defaults, ..BindlessHeapCreateInfo::new(HeapKind::Sampler) };
-    // SAFETY: as above.
     let samplers =
         hold(Bindless(unsafe { BindlessHeap::create(&device, &fixture.allocator, &of_samplers) }.unwrap()));
     assert_eq!([heap.kind(), samplers.kind()], [BindlessKind::Native; 2]);
@@ -135,9 +127,7 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
     let sampler = samplers.allocate(1).unwrap();
     let create_info = vk::SamplerCreateInfo::default();
     let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &create_info };
-    // SAFETY: no shader reads the slot, and the create-info is valid.
     assert_eq!(unsafe { samplers.write_source(sampler.id(), 0, &source) }, Ok(sampler.first()));
-    // SAFETY: as above.
     let refused = unsafe { samplers.write(sampler.id(), 0, &fixture.sampler(0)) };
     assert!(matches!(refused, Err(HeapWriteError::Data(_))), "a handle says too little: {refused:?}");
 
@@ -150,7 +140,6 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         let at = u64::from(frame);
         fixture.put(at, 100 + frame);
         let range = fill(&fixture, &heap, at, at + 1);
-        // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
         assert_eq!(unsafe { heap.flush(frame) }, 0);
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(0, uniforms, word(kernel, 0)).read_u32(0);
@@ -158,18 +147,14 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         };
         dispatch(&fixture, heap.mappings(0).chain(samplers.mappings(1)), kernel, |commands| {
             let place = HeapPlace { bind_point: POINT, layout: vk::PipelineLayout::null(), first_set: 0 };
-            // SAFETY: the command buffer is being recorded, and there is one heap of each kind.
             unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap, &samplers]) };
-            // SAFETY: as above, with one word.
             unsafe { device.cmd_push_data(commands, 0, &range.first().to_le_bytes()) };
         });
         assert_eq!(fixture.get(at + 1), 101 + frame, "frame {frame}");
         alive.push(range);
         if alive.len() > 2 {
-            // SAFETY: no later recording uses it.
             unsafe { heap.retire(ticket, alive.remove(0)) }.unwrap();
         }
-        // SAFETY: later recordings bind the current heap.
         unsafe { heap.retire_outgrown(ticket) };
         fixture.clock.end_frame(ticket).unwrap();
     }
@@ -177,20 +162,16 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
 
     // This model rejects set layouts, and needs the extension to be enabled.
     let create_info = vk::DescriptorSetLayoutCreateInfo::default();
-    // SAFETY: the create-info is valid.
     let handle = unsafe { fixture.gpu.device().create_descriptor_set_layout(&create_info, None) }.unwrap();
-    // SAFETY: the layout was created from this create-info.
     let layout = unsafe { SetLayout::new(handle, &create_info) }.unwrap();
     // SAFETY: the call is rejected, so the pipeline layout is never used.
     let refused = unsafe { PipelineLayoutInfo::new(&device, vk::PipelineLayout::null(), &[layout], &[]) };
     assert_eq!(refused.unwrap_err(), PipelineLayoutError::WrongModel { set: 0, model: BindingModel::Heap });
-    // SAFETY: the device does not use it.
     unsafe { fixture.gpu.device().destroy_descriptor_set_layout(handle, None) };
     let lacking = DescriptorDeviceCreateInfo {
         features: asked.features - DescriptorFeatures::DESCRIPTOR_HEAP,
         ..asked
     };
-    // SAFETY: as above.
     let refused = unsafe { DescriptorDevice::new(&lacking) };
     assert!(matches!(refused, Err(sublet_descriptors::CreateDescriptorDeviceError::NoDescriptorHeap)));
 }
@@ -209,7 +190,6 @@ fn several_heaps_are_bound_with_one_call_for_each_place() {
         let layouts = [resources.layout(), samplers.layout()];
         let shader = Shader::of_heaps(&fixture, &layouts, resources.pipeline_flags());
         let range = fill(&fixture, &resources, 0, 1);
-        // SAFETY: nothing was submitted, and the buffer is live.
         unsafe { resources.flush(0) };
         fixture.put(0, 7);
         let call = match resources.kind() {
@@ -222,7 +202,6 @@ fn several_heaps_are_bound_with_one_call_for_each_place() {
         shader.run([range.first(), uniforms, range.first() + 1, buffers], |commands, layout| {
             let points = [POINT, vk::PipelineBindPoint::GRAPHICS];
             let places = points.map(|bind_point| HeapPlace { bind_point, layout, first_set: 0 });
-            // SAFETY: the command buffer is being recorded, and the layout has the heaps.
             unsafe { BindlessHeap::cmd_bind(commands, 0, &places, &[&resources, &samplers]) };
         });
         assert_eq!(fixture.gpu.calls(call) - before, 2);
@@ -235,7 +214,6 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
     for name in ["nvidia-h200", "lavapipe"] {
         let fixture = Fixture::new(name);
         let defaults = [fixture.uniform(0)];
-        // SAFETY: the fixture's buffer outlives the heap.
         let made = unsafe { BindlessHeap::create(&fixture.device, &fixture.allocator, &info(&defaults)) };
         assert_eq!(
             made.err(),
@@ -244,7 +222,6 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
         );
         let defaults = [fixture.uniform(0), fixture.storage(0)];
         let none = BindlessHeapCreateInfo { frames: 0, ..info(&defaults) };
-        // SAFETY: as above.
         let made = unsafe { BindlessHeap::create(&fixture.device, &fixture.allocator, &none) };
         assert_eq!(made.err(), Some(CreateHeapError::Copies { copies: 0 }), "{name}");
     }
@@ -262,7 +239,6 @@ fn an_owned_range_ends_with_the_frame_that_it_is_dropped_in() {
         let ticket = fixture.clock.begin_frame(fixture.timeline, 0);
         drop(range);
         assert!(heap.allocate(1).is_err(), "nobody has promised yet that no recording uses it");
-        // SAFETY: no later recording uses it.
         assert_eq!(unsafe { heap.retire_dropped(ticket) }, 1);
         assert!(heap.allocate(1).is_err(), "{name}: the frame is not done");
         fixture.clock.end_frame(ticket).unwrap();

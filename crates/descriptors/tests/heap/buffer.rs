@@ -84,18 +84,13 @@ fn many_are_written_or_none() {
     let sampler = HeapWriteError::Kind { kind: DescriptorKind::Sampler };
     // SAFETY: the call is rejected, here and below.
     assert_eq!(unsafe { heap.write_many(range.id(), 0, &[fixture.storage(0), without]) }, Err(no_address));
-    // SAFETY: as above.
     let written = unsafe { heap.write_many(range.id(), 0, &[fixture.storage(0), fixture.sampler(0)]) };
     assert_eq!(written, Err(sampler));
-    // SAFETY: as above.
     let written = unsafe { staging.write_many(staged.id(), 0, &[fixture.storage(0), without]) };
     assert_eq!(written, Err(no_address));
     assert_eq!(fixture.gpu.calls("vkGetDescriptorEXT"), 0);
-    // SAFETY: nothing was written, so nothing is copied.
     assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(0));
-    // SAFETY: the buffer is live, and no shader reads the slots.
     unsafe { staging.write_many(staged.id(), 1, &[fixture.storage(0), fixture.uniform(1)]) }.unwrap();
-    // SAFETY: as above.
     assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(2));
     assert_eq!(fixture.gpu.calls("vkGetDescriptorEXT"), 2);
 }
@@ -112,13 +107,10 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     let (from, direct, copied) =
         (staging.allocate(1).unwrap(), heap.allocate(1).unwrap(), heap.allocate(2).unwrap());
     let descriptor = fixture.storage(3);
-    // SAFETY: the buffer is live, here and below, and no shader reads the slots.
     unsafe { staging.write(from.id(), 0, &descriptor) }.unwrap();
-    // SAFETY: as above.
     unsafe { heap.write(direct.id(), 0, &descriptor) }.unwrap();
     let calls = fixture.gpu.calls("vkGetDescriptorEXT");
     assert_eq!(calls, 2);
-    // SAFETY: as above.
     unsafe { heap.copy_from(copied.id(), 1, &staging, from.id()) }.unwrap();
     assert_eq!(fixture.gpu.calls("vkGetDescriptorEXT"), calls);
     // A heap that does not support the type.
@@ -133,7 +125,6 @@ fn descriptors_are_no_bytes_for_a_set_and_bytes_are_no_descriptors() {
     let fixture = Fixture::new(NVIDIA);
     let mut staging = HostHeap::new(&fixture.device, &HostHeapCreateInfo::default()).unwrap();
     let from = staging.allocate(1).unwrap();
-    // SAFETY: the buffer is live.
     unsafe { staging.write(from.id(), 0, &fixture.storage(0)) }.unwrap();
     let info = small(HeapArrays::Auto);
     let sets = fixture.set_heap(&info);
@@ -215,7 +206,6 @@ fn a_full_heap_is_full() {
     let all = heap.allocate(64).unwrap();
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
     assert_eq!(heap.allocate(1), Err(full));
-    // SAFETY: no later recording uses it.
     unsafe { heap.retire(fixture.done(), all) }.unwrap();
     assert_eq!(heap.collect(&fixture.clock), Ok(64));
 }
@@ -235,14 +225,12 @@ fn the_buffer_is_of_who_made_the_store() {
     let fixture = Fixture::new(NVIDIA);
     let info =
         AllocatorCreateInfo { tracking: Tracking::CALLER, ..AllocatorCreateInfo::for_gpu(&fixture.gpu) };
-    // SAFETY: instance and device are live, and outlive the allocator.
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
     let store = BufferStore::new(&fixture.device, &allocator, &small(HeapArrays::Auto)).unwrap();
     let made = line!() - 1;
     let map = allocator.memory_map();
     let callers: Vec<_> = map.allocations().map(|it| it.caller.unwrap()).collect();
     assert_eq!((callers.len(), callers[0].file(), callers[0].line()), (1, file!(), made));
-    // SAFETY: nothing is running.
     unsafe { store.destroy() };
     drop(allocator);
 }
@@ -251,7 +239,6 @@ fn the_buffer_is_of_who_made_the_store() {
 #[test]
 fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     let fixture = Fixture::new(NVIDIA);
-    // SAFETY: instance and device are live, and outlive the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&fixture.gpu)) }.unwrap();
     let allocator = Arc::new(allocator);
     let before = fixture.gpu.live();
@@ -261,9 +248,7 @@ fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     let range = heap.allocate(1).unwrap();
     // The program drops its own reference.
     assert!(Arc::into_inner(allocator).is_none());
-    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &fixture.storage(0)) }.unwrap();
-    // SAFETY: nothing is running.
     unsafe { heap.into_store().destroy() };
     assert_eq!(fixture.gpu.live(), before, "the store was the last that had the allocator");
 }

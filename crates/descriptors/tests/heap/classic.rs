@@ -18,7 +18,6 @@ fn small() -> HeapCreateInfo<'static> {
 /// Creates a heap whose free slots describe the bytes from 1,024 on.
 fn heap(fixture: &Fixture, copies: u32) -> Held<DescriptorHeap<ClassicStore>> {
     let defaults = [fixture.storage(4), fixture.uniform(4)];
-    // SAFETY: the fixture's buffer outlives the heap.
     hold(DescriptorHeap::new(
         unsafe { ClassicStore::new(&fixture.device, &small(), copies, &defaults) }.unwrap(),
     ))
@@ -35,7 +34,6 @@ fn shown(fixture: &Fixture, heap: &DescriptorHeap<ClassicStore>, frame: u32) -> 
 }
 
 fn update(heap: &DescriptorHeap<ClassicStore>, frame: u32) -> u32 {
-    // SAFETY: no submission uses the copy, and the buffer is live.
     unsafe { heap.store().update(frame) }
 }
 
@@ -53,7 +51,6 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         // Both arrays of the first copy.
         assert_eq!(update(&heap, 0), 16);
         assert_eq!(shown(&fixture, &heap, 0), somes([4; 8]), "{}", profile.name);
-        // SAFETY: the buffer is live.
         let index = unsafe { heap.write(range.id(), 1, &fixture.storage(2)) }.unwrap();
         assert_eq!(index, 1);
         // The first copy is in use, so it does not change until its next update.
@@ -64,7 +61,6 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         assert_eq!(shown(&fixture, &heap, 0), shown(&fixture, &heap, 1));
         // A slot that is written twice is updated once.
         for at in [3, 5] {
-            // SAFETY: the buffer is live.
             unsafe { heap.write(range.id(), 1, &fixture.storage(at)) }.unwrap();
         }
         assert_eq!((update(&heap, 0), update(&heap, 0)), (1, 0));
@@ -79,7 +75,6 @@ fn a_copy_is_brought_up_to_date_with_one_call() {
     let calls = || fixture.gpu.calls("vkUpdateDescriptorSets");
     let range = heap.allocate(4).unwrap();
     let all = [fixture.storage(1), fixture.storage(2), fixture.uniform(0), fixture.storage(3)];
-    // SAFETY: the buffer is live.
     assert_eq!(unsafe { heap.write_many(range.id(), 0, &all) }, Ok(range.first()));
     assert_eq!((update(&heap, 0), calls()), (16, 1));
     assert_eq!(shown(&fixture, &heap, 0), somes([1, 2, 4, 3, 4, 4, 4, 4]));
@@ -99,12 +94,10 @@ fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
     let heap = heap(&fixture, 2);
     let range = heap.allocate(2).unwrap();
     for slot in 0..2 {
-        // SAFETY: the buffer is live.
         unsafe { heap.write(range.id(), slot, &fixture.storage(slot.into())) }.unwrap();
     }
     assert_eq!((update(&heap, 0), update(&heap, 1)), (16, 16));
     let frame = fixture.clock.open(fixture.timeline);
-    // SAFETY: no later recording uses it.
     unsafe { heap.retire(frame, range) }.unwrap();
     // Two slots are updated. Those of the other array already have their defaults.
     assert_eq!((update(&heap, 0), update(&heap, 1)), (2, 2));
@@ -120,7 +113,6 @@ fn what_a_frame_had_for_itself_is_in_no_copy_that_is_updated_after_it_was_collec
     assert_eq!((update(&heap, 0), update(&heap, 1), update(&heap, 2)), (16, 16, 16));
     let frame = fixture.clock.open(fixture.timeline);
     let range = heap.allocate_transient(frame, 2).unwrap();
-    // SAFETY: the buffer is live.
     let index = unsafe { heap.write(range, 1, &fixture.storage(2)) }.unwrap();
     assert_eq!((index, update(&heap, 0)), (7, 1));
     assert_eq!(shown(&fixture, &heap, 0)[7], Some(2));
@@ -142,12 +134,9 @@ fn copies_are_written_while_other_frames_are_running() {
     let device = fixture.gpu.device();
     let layouts = [heap.store().layout()];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
-    // SAFETY: the create-info is valid.
     let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
-    // SAFETY: the create-info is valid.
     let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(9);
-    // SAFETY: the pool is live.
     let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
     let point = vk::PipelineBindPoint::COMPUTE;
     let range = heap.allocate(4).unwrap();
@@ -159,37 +148,28 @@ fn copies_are_written_while_other_frames_are_running() {
                 fixture.gpu.run_pending();
             }
         }
-        // SAFETY: the buffer is live.
         unsafe { heap.write(range.id(), frame % 4, &fixture.storage(frame.into())) }.unwrap();
         assert!(update(&heap, frame) >= 1);
-        // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
-        // SAFETY: the copy is up to date, the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { heap.store().cmd_bind(frame, commands, point, layout, 0) };
         let bound = fixture.gpu.bound_set(commands, point, layout, 0);
         assert_eq!(bound, Some((heap.store().set(frame), vec![])));
-        // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands) }.unwrap();
         let buffers = [commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&buffers)];
-        // SAFETY: all objects are live until the queue is idle.
         unsafe { device.queue_submit(fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
         fixture.gpu.assert_silent();
     }
-    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
-    // SAFETY: the queue is idle, here and below.
     unsafe { device.destroy_command_pool(pool, None) };
-    // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
 }
 
 #[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let fixture = Fixture::new("lavapipe");
-    let make = |info: &HeapCreateInfo<'_>, copies| {
-        // SAFETY: the fixture's buffer outlives the heap.
-        unsafe { ClassicStore::new(&fixture.device, info, copies, &[fixture.storage(4), fixture.uniform(4)]) }
+    let make = |info: &HeapCreateInfo<'_>, copies| unsafe {
+        ClassicStore::new(&fixture.device, info, copies, &[fixture.storage(4), fixture.uniform(4)])
     };
     for copies in [0, 33] {
         assert_eq!(make(&small(), copies).unwrap_err(), CreateHeapError::Copies { copies });

@@ -33,9 +33,7 @@ impl Fixture {
     pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Held<Self> {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
         info.features = features(info.features);
-        // SAFETY: the fixture keeps the GPU alive for longer than the objects created from it.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
-        // SAFETY: as above.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let mut usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::UNIFORM_BUFFER;
         if device.features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS) {
@@ -43,12 +41,9 @@ impl Fixture {
         }
         let buffer_info = vk::BufferCreateInfo::default().size(BUFFER_BYTES).usage(usage);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        // SAFETY: the create-info is valid.
         let (buffer, memory) = unsafe { allocator.create_buffer(&buffer_info, &auto) }.unwrap();
-        let sampler = |_| {
-            // SAFETY: the create-info is valid.
-            unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap()
-        };
+        let sampler =
+            |_| unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
         let samplers = (0..4).map(sampler).collect();
         let clock = Clock::new();
         let timeline = clock.add_timeline().unwrap();
@@ -69,7 +64,6 @@ impl Fixture {
         let mut range = BufferDescriptor::new(self.buffer, 256 * at, 256);
         if self.device.features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS) {
             let info = vk::BufferDeviceAddressInfo::default().buffer(self.buffer);
-            // SAFETY: the buffer is live, and was created with the usage for addresses.
             let address = unsafe { self.gpu.device().get_buffer_device_address(&info) };
             range = range.with_buffer_address(address);
         }
@@ -79,7 +73,6 @@ impl Fixture {
     /// Returns the first word at 256 times `at`.
     pub fn get(&self, at: u64) -> u32 {
         let memory = &self.memory;
-        // SAFETY: no other thread uses the memory.
         let bytes = unsafe { self.gpu.read_memory(memory.memory(), memory.offset() + 256 * at, 4) }.unwrap();
         u32::from_le_bytes(bytes.try_into().unwrap())
     }
@@ -87,7 +80,6 @@ impl Fixture {
     pub fn put(&self, at: u64, value: u32) {
         let memory = &self.memory;
         let offset = memory.offset() + 256 * at;
-        // SAFETY: no other thread uses the memory.
         let written = unsafe { self.gpu.write_memory(memory.memory(), offset, &value.to_le_bytes()) };
         assert!(written);
     }
@@ -119,10 +111,8 @@ impl Fixture {
 impl End for Fixture {
     fn end(self) {
         for sampler in self.samplers {
-            // SAFETY: the device does not use it any more.
             unsafe { self.gpu.device().destroy_sampler(sampler, None) };
         }
-        // SAFETY: the device does not use it any more.
         unsafe { self.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
         let leaks = self.allocator.destroy();
         assert!(leaks.is_empty(), "{leaks:?}");
@@ -135,21 +125,18 @@ impl End for Fixture {
 
 impl End for SetStore {
     fn end(self) {
-        // SAFETY: nothing is submitted at the end of a test.
         unsafe { self.destroy() };
     }
 }
 
 impl End for BufferStore<&Allocator> {
     fn end(self) {
-        // SAFETY: as above.
         unsafe { self.destroy() };
     }
 }
 
 impl End for ClassicStore {
     fn end(self) {
-        // SAFETY: as above.
         unsafe { self.destroy() };
     }
 }
@@ -173,7 +160,6 @@ impl<'a> std::ops::Deref for Bindless<'a> {
 
 impl End for Bindless<'_> {
     fn end(self) {
-        // SAFETY: as above.
         unsafe { self.0.destroy() };
     }
 }

@@ -29,7 +29,6 @@ fn changing() -> HeapCreateInfo<'static> {
 }
 
 fn classic(fixture: &Fixture, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicStore>> {
-    // SAFETY: the fixture's buffer outlives the heap.
     let store =
         unsafe { ClassicStore::new(&fixture.device, info, 2, &[fixture.uniform(15), fixture.storage(15)]) };
     hold(DescriptorHeap::new(store.unwrap()))
@@ -75,16 +74,13 @@ fn frames_in_flight<S: HeapStore>(
         shader.run(words(range.first()), |commands, layout| bind(heap.store(), commands, layout));
     }
     fixture.clock.submit(next, 2).unwrap();
-    // SAFETY: later recordings bound the larger heap.
     assert_eq!(unsafe { heap.retire_outgrown(frame) }, 1);
     assert_eq!((heap.collect(&fixture.clock), parts(fixture)), (Ok(0), both), "the frame is in flight");
-    // SAFETY: the queue belongs to the device.
     unsafe { fixture.gpu.device().queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     assert_eq!([1, 3, 5].map(|at| fixture.get(at)), [8, 21, 41]);
     fixture.clock.completed(fixture.timeline, 1);
     assert_eq!(heap.collect(&fixture.clock), Ok(0));
     assert!(parts(fixture) == both - 1, "the smaller one is gone");
-    // SAFETY: as above.
     assert_eq!(unsafe { heap.retire_outgrown(next) }, 0);
     fixture.gpu.hold_submissions(false);
     fixture.gpu.assert_silent();
@@ -97,7 +93,6 @@ fn a_set_grows_while_frames_are_in_flight() {
     let before = heap.store().set();
     let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
     frames_in_flight(&fixture, &heap, layout, (0, true), |store, commands, layout| {
-        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(commands, POINT, layout, 0) };
     });
     assert_ne!(heap.store().set(), before);
@@ -113,9 +108,7 @@ fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
     assert_eq!(heap.store().address_of(kind, 4), None);
     let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
     frames_in_flight(&fixture, &heap, layout, (0, true), |store, commands, layout| {
-        // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
         unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
-        // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
         unsafe { store.cmd_set_offset(commands, POINT, layout, 0, 0) };
     });
     assert_ne!(heap.store().address_of(kind, 3), before);
@@ -128,7 +121,6 @@ fn heaps_with_several_arrays_grow_if_the_layout_may_change() {
     let heap = fixture.set_heap(&changing());
     let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
     frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
-        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(commands, POINT, layout, 0) };
     });
     assert_eq!(fixture.device.update_after_bind_used(), 2 * 8);
@@ -137,9 +129,7 @@ fn heaps_with_several_arrays_grow_if_the_layout_may_change() {
     let heap = fixture.buffer_heap(&changing());
     let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
     frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
-        // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
         unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
-        // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
         unsafe { store.cmd_set_offset(commands, POINT, layout, 0, 0) };
     });
     for kind in TYPES {
@@ -155,10 +145,8 @@ fn a_set_for_each_frame_grows_if_the_layout_may_change() {
     let layout = |store: &ClassicStore| (store.layout(), vk::PipelineCreateFlags::empty());
     frames_in_flight(&fixture, &heap, layout, (1, false), |store, commands, layout| {
         let now = frame.replace(frame.get() + 1);
-        // SAFETY: no submission uses this copy of the new sets, and the buffer is live.
         let written = unsafe { store.update(now) };
         assert_eq!(written, 2 * store.slots(), "nothing of the larger sets was written before");
-        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(now, commands, POINT, layout, 0) };
     });
     assert_eq!(heap.store().copies(), 2);
@@ -178,7 +166,6 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
             Fixture::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
         let defaults = [fixture.uniform(14), fixture.storage(15)];
         let info = BindlessHeapCreateInfo { heap: changing(), frames: 2, defaults: &defaults };
-        // SAFETY: the fixture's buffer outlives the heap.
         let made = unsafe { BindlessHeap::create(&fixture.device, &fixture.allocator, &info) };
         let heap = hold(Bindless(made.unwrap()));
         assert_eq!((heap.kind(), heap.statistics().capacity), (kind, 4));
@@ -190,7 +177,6 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
             let at = u64::from(frame);
             fixture.put(at, 100 + frame);
             let range = fill(&fixture, &heap, at, at + 1);
-            // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
             unsafe { heap.flush(frame) };
             if heap.layout() != made_for {
                 shader = Shader::new(&fixture, heap.layout(), heap.pipeline_flags());
@@ -198,11 +184,9 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
             }
             shader.run([range.first(), 0, range.first() + 1, 1], |commands, layout| {
                 let place = HeapPlace { bind_point: POINT, layout, first_set: 0 };
-                // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                 unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
             });
             assert_eq!(fixture.get(at + 1), 101 + frame, "{kind:?}, frame {frame}");
-            // SAFETY: later recordings bind the current heap.
             unsafe { heap.retire_outgrown(ticket) };
             fixture.clock.end_frame(ticket).unwrap();
         }
@@ -237,15 +221,12 @@ fn a_native_heap_grows_and_its_mappings_stay() {
             dispatch(&fixture, heap.store().mappings(0), kernel, |commands| {
                 let words = [range.first(), range.first() + 1];
                 let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                // SAFETY: the command buffer is being recorded.
                 unsafe { heap.store().cmd_bind(commands) };
-                // SAFETY: as above, with two words.
                 unsafe { fixture.device.cmd_push_data(commands, 0, &data) };
             });
             assert_eq!(fixture.get(at + 1), 8);
         }
         let live = parts(&fixture);
-        // SAFETY: no submission uses it any more.
         assert_eq!(unsafe { heap.retire_outgrown(fixture.done()) }, 1);
         assert_eq!((heap.collect(&fixture.clock), parts(&fixture) == live - 1), (Ok(0), true));
     }
@@ -264,11 +245,9 @@ fn a_failed_growth<S: HeapStore>(fixture: &Fixture, heap: &DescriptorHeap<S>, ca
         assert!(source.to_string().contains(call), "{source}");
         assert_eq!((fixture.gpu.live(), heap.statistics()), (live, statistics), "{call}");
         assert_eq!(fixture.device.update_after_bind_used(), used);
-        // SAFETY: nothing was submitted.
         assert_eq!(unsafe { heap.retire_outgrown(fixture.done()) }, 0);
     }
     assert_eq!(heap.allocate(3).unwrap().first(), 4);
-    // SAFETY: nothing was submitted.
     unsafe { heap.free(all) }.unwrap();
 }
 
@@ -315,7 +294,6 @@ fn a_growth_without_memory<S: HeapStore>(fixture: &Fixture, heap: &DescriptorHea
     fixture.gpu.faults().clear();
     assert_eq!(heap.allocate(asked).unwrap().first(), 4, "with memory it grows");
     for memory in filled {
-        // SAFETY: nothing was bound to it.
         unsafe { fixture.allocator.free_memory(memory) }.unwrap();
     }
 }
@@ -367,9 +345,7 @@ fn what_is_outgrown_with_the_ticket_of_another_clock_is_told_with_the_slots_that
     let (all, _more) = (heap.allocate(4).unwrap(), heap.allocate(1).unwrap());
     let other = Clock::new();
     let ticket = other.open(other.add_timeline().unwrap());
-    // SAFETY: nothing was submitted.
     assert_eq!(unsafe { heap.retire_outgrown(ticket) }, 1);
-    // SAFETY: as above.
     unsafe { heap.retire(fixture.done(), all) }.unwrap();
     assert_eq!(heap.collect(&fixture.clock), Err(OtherClock { ticket, tickets: 1, collected: 4 }));
     assert_eq!(heap.statistics().live, 1);
@@ -437,7 +413,6 @@ fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
     let fixture = Fixture::new("lavapipe");
     let (defaults, info) =
         ([fixture.storage(5)], HeapCreateInfo { arrays: HeapArrays::Auto, ..growing(STORAGE) });
-    // SAFETY: the fixture's buffer outlives the heap.
     let store = unsafe { ClassicStore::new(&fixture.device, &info, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     assert_eq!(slots(heap.statistics()), (32, 32));
@@ -457,7 +432,6 @@ fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
                 let write = |at: u64| {
                     let range = heap.allocate(1 + u32::try_from(at % 3).unwrap()).unwrap();
                     let content = (at + thread) % 16;
-                    // SAFETY: the buffer is live, and nothing was submitted.
                     unsafe { heap.write(range.id(), 0, &fixture.storage(content)) }?;
                     Ok((range, content))
                 };

@@ -65,7 +65,6 @@ fn a_range_that_is_longer_than_a_block_gets_its_own() {
     let small = heap.allocate(1).unwrap();
     let large = heap.allocate(300).unwrap();
     assert_eq!((large.count(), heap.statistics().capacity), (300, 256 + 512));
-    // SAFETY: the sampler is live.
     unsafe { heap.write(large.id(), 299, &fixture.sampler(0)) }.unwrap();
     let all = heap.allocate(256).unwrap();
     assert_eq!(heap.statistics().capacity, 2 * 256 + 512, "later blocks are no larger");
@@ -110,7 +109,6 @@ fn the_largest_block_costs_what_is_used_of_it() {
     let fixture = Fixture::new("lavapipe");
     let mut heap = HostHeap::new(&fixture.device, &info(1 << 31, u32::MAX)).unwrap();
     let range = heap.allocate(3).unwrap();
-    // SAFETY: the sampler is live.
     unsafe { heap.write(range.id(), 2, &fixture.sampler(0)) }.unwrap();
     assert_eq!(heap.statistics().capacity, 1 << 31);
 }
@@ -122,10 +120,7 @@ fn stale_foreign_and_missing_slots_are_found_out() {
     let mut other = HostHeap::new(&fixture.device, &info(16, 64)).unwrap();
     let (owned, strange) = (heap.allocate(2).unwrap(), other.allocate(2).unwrap());
     let (range, foreign) = (owned.id(), strange.id());
-    let mut write = |range, slot, descriptor: &Descriptor| {
-        // SAFETY: buffer and samplers are live.
-        unsafe { heap.write(range, slot, descriptor) }
-    };
+    let mut write = |range, slot, descriptor: &Descriptor| unsafe { heap.write(range, slot, descriptor) };
     assert_eq!(write(range, 1, &fixture.sampler(0)), Ok(()));
     assert_eq!(
         write(range, 2, &fixture.sampler(0)),

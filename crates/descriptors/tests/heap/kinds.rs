@@ -15,7 +15,6 @@ fn slots_are_free_when_the_submission_is_done<S: HeapStore>(
     let range = heap.allocate(8).unwrap();
     let id = range.id();
     let ticket = fixture.clock.open(fixture.timeline);
-    // SAFETY: no later recording uses it.
     unsafe { heap.retire(ticket, range) }.unwrap();
     assert_eq!(heap.check(id), Err(RangeError::StaleHandle { range: id }));
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
@@ -51,13 +50,11 @@ fn ranges_that_wait_for_another_clock_are_told_of() {
     let info = HeapCreateInfo { slots: 64, ..HeapCreateInfo::new(HeapKind::Resource) };
     let heap = fixture.set_heap(&info);
     let (own, lost) = (heap.allocate(8).unwrap(), heap.allocate(16).unwrap());
-    // SAFETY: nothing was submitted, here and below.
     unsafe { heap.retire(fixture.done(), own) }.unwrap();
-    // SAFETY: as above.
     unsafe { heap.retire(foreign, lost) }.unwrap();
     // Ranges that this clock reports as done are freed nonetheless.
-    let told = OtherClock { ticket: foreign, tickets: 1, collected: 8 };
-    assert_eq!(heap.collect(&fixture.clock), Err(told));
+    let foreign_clock = OtherClock { ticket: foreign, tickets: 1, collected: 8 };
+    assert_eq!(heap.collect(&fixture.clock), Err(foreign_clock));
     assert_eq!((heap.statistics().free, heap.statistics().retiring), (48, 16));
     another.discard(foreign).unwrap();
     assert_eq!(heap.collect(&another), Ok(16));

@@ -1,6 +1,11 @@
 //! Descriptor heaps on simulated GPUs: shaders find the written descriptors, nothing leaks, and errors name the missing
 //! features.
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a test that meets the unexpected is to fail; all handles are of the simulated device, and live"
+)]
 
 mod bindless;
 mod buffer;

@@ -20,7 +20,6 @@ type Heap<'a> = DescriptorHeap<NativeStore<&'a Allocator>>;
 
 impl End for NativeStore<&Allocator> {
     fn end(self) {
-        // SAFETY: nothing is submitted at the end of a test.
         unsafe { self.destroy() };
     }
 }
@@ -58,31 +57,20 @@ pub fn dispatch(
         .push_next(&mut module)
         .push_next(mappings.info());
     let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).push_next(&mut flags)];
-    // SAFETY: the create-info is valid, and its chains point to live structures.
     let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None) };
     let pipeline = made.unwrap()[0];
-    // SAFETY: the create-info is valid.
     let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-    // SAFETY: the pool is live.
     let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
-    // SAFETY: the command buffer is new.
     unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
     record(commands[0]);
-    // SAFETY: it is being recorded, and the pipeline is live.
     unsafe { device.cmd_bind_pipeline(commands[0], POINT, pipeline) };
-    // SAFETY: it is being recorded.
     unsafe { device.cmd_dispatch(commands[0], 1, 1, 1) };
-    // SAFETY: it is being recorded.
     unsafe { device.end_command_buffer(commands[0]) }.unwrap();
     let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-    // SAFETY: all objects are live until the queue is idle.
     unsafe { device.queue_submit(fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
-    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
-    // SAFETY: the queue is idle.
     unsafe { device.destroy_command_pool(pool, None) };
-    // SAFETY: as above.
     unsafe { device.destroy_pipeline(pipeline, None) };
 }
 
@@ -103,7 +91,6 @@ fn a_shader_for_sets_finds_what_was_written() {
         // A preceding range, so that the indices are not zero.
         let other = heap.allocate(3).unwrap();
         let range = heap.allocate(2).unwrap();
-        // SAFETY: the buffer is live, and no shader reads the slots.
         unsafe { heap.write_many(range.id(), 0, &[fixture.uniform(0), fixture.storage(1)]) }.unwrap();
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(3, uniforms, word(kernel, 0)).read_u32(0);
@@ -112,13 +99,10 @@ fn a_shader_for_sets_finds_what_was_written() {
         dispatch(&fixture, heap.store().mappings(3), kernel, |commands| {
             let words = [range.index(0).unwrap(), range.index(1).unwrap()];
             let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            // SAFETY: the command buffer is being recorded.
             unsafe { heap.store().cmd_bind(commands) };
-            // SAFETY: as above, with two words.
             unsafe { fixture.device.cmd_push_data(commands, 0, &data) };
         });
         assert_eq!((fixture.get(0), fixture.get(1)), (7, 8));
-        // SAFETY: no submission uses it.
         unsafe { heap.free(other) }.unwrap();
     }
 }
@@ -129,12 +113,10 @@ fn a_shader_for_heaps_finds_a_slot_at_its_offset() {
         let fixture = fixture(limits);
         let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
         let range = heap.allocate(9).unwrap();
-        // SAFETY: the buffer is live, and no shader reads the slot.
         let index = unsafe { heap.write(range.id(), 8, &fixture.storage(2)) }.unwrap();
         let offset = heap.store().offset_of(index).unwrap();
         assert_eq!(heap.store().address_of(index).unwrap() - heap.store().address_of(0).unwrap(), offset);
         let kernel = move |kernel: &mut Kernel<'_>| kernel.heap_buffer(offset).write_u32(0, 5);
-        // SAFETY: the command buffer is being recorded.
         dispatch(&fixture, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
         assert_eq!(fixture.get(2), 5);
     }
@@ -157,7 +139,6 @@ fn images_and_samplers_are_written_from_create_infos() {
             .samples(vk::SampleCountFlags::TYPE_1)
             .usage(vk::ImageUsageFlags::SAMPLED);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        // SAFETY: the create-info is valid.
         let (image, memory) = unsafe { fixture.allocator.create_image(&info, &auto) }.unwrap();
         let whole = vk::ImageSubresourceRange::default()
             .aspect_mask(vk::ImageAspectFlags::COLOR)
@@ -172,12 +153,10 @@ fn images_and_samplers_are_written_from_create_infos() {
         let layout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
         let no_view = ImageDescriptor::new(vk::ImageView::null(), layout);
         let source = DescriptorSource::SampledImage { image: no_view, info: &view };
-        // SAFETY: the image is live, and no shader reads the slot.
         let at = unsafe { images.write_source(texture.id(), 1, &source) }.unwrap();
         let linear = vk::SamplerCreateInfo::default().min_filter(vk::Filter::LINEAR).max_lod(3.5);
         let sampler = samplers.allocate(1).unwrap();
         let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &linear };
-        // SAFETY: the create-info is valid, and no shader reads the slot.
         let slot = unsafe { samplers.write_source(sampler.id(), 0, &source) }.unwrap();
         let nearest = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::NEAREST).mip_lod_bias(1.5);
         let binding = images.store().binding(DescriptorKind::SampledImage).unwrap();
@@ -193,13 +172,10 @@ fn images_and_samplers_are_written_from_create_infos() {
             .chain(samplers.store().mappings(1))
             .chain([BindingMapping::embedded_sampler(2, 0, &nearest)]);
         dispatch(&fixture, mappings, kernel, |commands| {
-            // SAFETY: the command buffer is being recorded.
             unsafe { images.store().cmd_bind(commands) };
-            // SAFETY: as above.
             unsafe { samplers.store().cmd_bind(commands) };
         });
         fixture.gpu.assert_silent();
-        // SAFETY: the queue is idle.
         unsafe { fixture.allocator.destroy_image(image, memory) }.unwrap();
     }
 }
@@ -269,10 +245,8 @@ fn a_descriptor_that_says_too_little_is_not_written() {
     let kind = DescriptorKind::SampledImage;
     assert_eq!(written, Err(HeapWriteError::Data(DescriptorDataError::NoCreateInfo { kind })));
     assert_eq!(fixture.gpu.calls("vkWriteResourceDescriptorsEXT"), 0, "nothing was written");
-    // SAFETY: as above.
     let written = unsafe { heap.write(range.id(), 0, &fixture.sampler(0)) };
     assert_eq!(written, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
-    // SAFETY: as above.
     let written = unsafe { heap.store().write_bytes(0, DescriptorKind::StorageBuffer, &[0; 64]) };
     assert_eq!(written, Err(HeapWriteError::Unlike { from: 64, to: 0 }));
 }
@@ -283,7 +257,6 @@ fn eight_descriptors_are_one_call() {
     let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(11).unwrap();
     let all: Vec<_> = (0..11).map(|at| fixture.storage(at)).collect();
-    // SAFETY: the buffer is live, and no shader reads the slots.
     unsafe { heap.write_many(range.id(), 0, &all) }.unwrap();
     assert_eq!(fixture.gpu.calls("vkWriteResourceDescriptorsEXT"), 2);
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
@@ -292,7 +265,6 @@ fn eight_descriptors_are_one_call() {
             kernel.buffer(0, binding, at).write_u32(0, 100 + at);
         }
     };
-    // SAFETY: the command buffer is being recorded.
     dispatch(&fixture, heap.store().mappings(0), kernel, |commands| unsafe {
         heap.store().cmd_bind(commands)
     });
@@ -304,14 +276,11 @@ fn a_write_that_the_driver_fails_leaves_the_slot() {
     let fixture = fixture(DescriptorHeapLimits::NVIDIA);
     let heap = heap(&fixture, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(1).unwrap();
-    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &fixture.storage(0)) }.unwrap();
     fixture.gpu.faults().fail_nth("vkWriteResourceDescriptorsEXT", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-    // SAFETY: as above.
     let written = unsafe { heap.write(range.id(), 0, &fixture.storage(1)) };
     assert!(matches!(written, Err(HeapWriteError::Driver(_))), "{written:?}");
     let kernel = |kernel: &mut Kernel<'_>| kernel.heap_buffer(0).write_u32(0, 3);
-    // SAFETY: the command buffer is being recorded.
     dispatch(&fixture, [], kernel, |commands| unsafe { heap.store().cmd_bind(commands) });
     assert_eq!(fixture.get(0), 3);
 }
@@ -322,14 +291,11 @@ fn a_stage_has_its_mappings_in_its_chain() {
     let mut mappings = HeapMappings::new(mappings);
     let stage = vk::PipelineShaderStageCreateInfo::default().push_next(mappings.info());
     let info = stage.p_next.cast::<heap_ffi::ShaderDescriptorSetAndBindingMappingInfoEXT>();
-    // SAFETY: the chain has this one structure, which is live.
     let info = unsafe { &*info };
     assert_eq!((info.s_type.as_raw(), info.mapping_count), (1_000_135_006, 2));
-    // SAFETY: the array has two elements.
     let all = unsafe { std::slice::from_raw_parts(info.p_mappings, 2) };
     let second = &all[1];
     assert_eq!((second.s_type.as_raw(), second.descriptor_set, second.first_binding), (1_000_135_005, 1, 5));
-    // SAFETY: the source is a constant offset.
     let constant = unsafe { second.source_data.constant_offset };
     assert_eq!((constant.heap_offset, constant.heap_array_stride), (128, 64));
 }
@@ -346,23 +312,15 @@ fn sources_in_a_record_of_a_shader_are_as_vulkan_has_them() {
         shader_record_offset: 8,
         heap_index_stride: 32,
         heap_array_stride: 16,
-        p_embedded_sampler: std::ptr::null(),
-        use_combined_image_sampler_index: 0,
-        sampler_heap_offset: 0,
-        sampler_shader_record_offset: 0,
-        sampler_heap_index_stride: 0,
-        sampler_heap_array_stride: 0,
+        ..Default::default()
     };
     let raw = of(MappingSource::HeapWithShaderRecordIndex(index));
     assert_eq!((raw.source, raw.descriptor_set, raw.first_binding, raw.binding_count), (8, 2, 3, 1));
-    // SAFETY: the source is an index in a record.
     let found = unsafe { raw.source_data.shader_record_index };
     assert_eq!((found.heap_offset, found.shader_record_offset), (64, 8));
     assert_eq!((found.heap_index_stride, found.heap_array_stride), (32, 16));
     let raw = of(MappingSource::ShaderRecordData(24));
-    // SAFETY: the source is data of a record.
     assert_eq!((raw.source, unsafe { raw.source_data.shader_record_data_offset }), (9, 24));
     let raw = of(MappingSource::ShaderRecordAddress(40));
-    // SAFETY: the source is an address in a record.
     assert_eq!((raw.source, unsafe { raw.source_data.shader_record_address_offset }), (10, 40));
 }

@@ -28,10 +28,8 @@ fn a_dropped_range_is_retired_once_and_at_no_other_time() {
     drop(one);
     assert_eq!(heap.check(kept), Ok(()), "it waits for a promise");
     let ticket = clock.open(timeline);
-    // SAFETY: nothing is submitted.
     assert_eq!(unsafe { heap.retire_dropped(ticket) }, 1);
     assert_eq!(heap.check(kept), Err(RangeError::StaleHandle { range: kept }));
-    // SAFETY: as above.
     assert_eq!(unsafe { heap.retire_dropped(ticket) }, 0, "not twice");
     clock.discard(ticket).unwrap();
     assert_eq!(heap.collect(&clock), Ok(3));
@@ -48,9 +46,7 @@ fn a_range_that_is_taken_out_is_the_programs() {
     assert_eq!(Arc::strong_count(&heap), 1, "the heap is let go of");
     let clock = sublet::retire::Clock::new();
     let ticket = clock.open(clock.add_timeline().unwrap());
-    // SAFETY: nothing is submitted, here and below.
     assert_eq!(unsafe { heap.retire_dropped(ticket) }, 0);
-    // SAFETY: as above.
     unsafe { heap.free(range) }.unwrap();
     assert_eq!(heap.statistics().free, 8);
 }

@@ -44,7 +44,6 @@ fn what_is_written_is_at_the_index_that_shaders_have() {
             assert_eq!(binding, Some(expected), "{}", profile.name);
             let (_first, range) = (heap.allocate(3).unwrap(), heap.allocate(5).unwrap());
             for slot in 0..5 {
-                // SAFETY: the buffer is live, and nothing was submitted.
                 let index = unsafe { heap.write(range.id(), slot, &fixture.storage(slot.into())) }.unwrap();
                 assert_eq!(index, range.index(slot).unwrap());
                 assert_eq!(offset_in(&fixture, heap.store(), index), Some(256 * u64::from(slot)));
@@ -65,20 +64,14 @@ fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() 
     let device = fixture.gpu.device();
     let layouts = [heap.store().layout()];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
-    // SAFETY: the create-info is valid.
     let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
-    // SAFETY: the create-info is valid.
     let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-    // SAFETY: the pool is live.
     let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
-    // SAFETY: the command buffer is new.
     unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
     let point = vk::PipelineBindPoint::COMPUTE;
-    // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
     unsafe { heap.store().cmd_bind(commands[0], point, layout, 0) };
     assert_eq!(fixture.gpu.bound_set(commands[0], point, layout, 0), Some((heap.store().set(), vec![])));
-    // SAFETY: it is being recorded.
     unsafe { device.end_command_buffer(commands[0]) }.unwrap();
 
     fixture.gpu.hold_submissions(true);
@@ -86,27 +79,21 @@ fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() 
     let end = old.indices().end;
     let frame = fixture.clock.open(fixture.timeline);
     let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-    // SAFETY: all objects are live until the queue is idle.
     unsafe { device.queue_submit(fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     fixture.clock.submit(frame, 1).unwrap();
-    // SAFETY: no later recording uses it.
     unsafe { heap.retire(frame, old) }.unwrap();
     assert_eq!(heap.collect(&fixture.clock), Ok(0));
     // Other slots are written while the submission is running.
     let new = heap.allocate(8).unwrap();
     assert!(new.first() >= end);
-    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(new.id(), 0, &fixture.storage(1)) }.unwrap();
     fixture.gpu.assert_silent();
     assert_eq!(fixture.gpu.pending_submissions(), 1);
-    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     fixture.clock.completed(fixture.timeline, 1);
     assert_eq!(heap.collect(&fixture.clock), Ok(8));
 
-    // SAFETY: the queue is idle, here and below.
     unsafe { device.destroy_command_pool(pool, None) };
-    // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
 }
 
@@ -117,10 +104,7 @@ fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     let other = fixture.set_heap(&small(HeapArrays::Auto));
     let (owned, strange) = (heap.allocate(2).unwrap(), other.allocate(2).unwrap());
     let (range, foreign) = (owned.id(), strange.id());
-    let write = |range, slot| {
-        // SAFETY: the buffer is live, and nothing was submitted.
-        unsafe { heap.write(range, slot, &fixture.storage(0)) }
-    };
+    let write = |range, slot| unsafe { heap.write(range, slot, &fixture.storage(0)) };
     let stale = Err(HeapWriteError::Range(RangeError::StaleHandle { range }));
     let foreign_heap = Err(HeapWriteError::Range(RangeError::ForeignHeap { range: foreign }));
     let calls = || fixture.gpu.calls("vkUpdateDescriptorSets");
@@ -128,10 +112,8 @@ fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     assert_eq!(write(range, 2), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 2, count: 2 })));
     assert_eq!(calls(), 0);
     assert!(write(range, 1).is_ok());
-    // SAFETY: no later recording uses it, here and below.
     let error = unsafe { heap.retire(fixture.done(), strange) }.unwrap_err();
     assert_eq!(error.range.id(), foreign, "it is given back");
-    // SAFETY: as above.
     unsafe { heap.retire(fixture.done(), owned) }.unwrap();
     // The handle is stale at once, although the slots are not reused yet.
     assert_eq!(write(range, 1), stale);
@@ -141,7 +123,6 @@ fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     assert_eq!(write(range, 1), stale);
     assert_eq!(calls(), 1);
     let kept = again.id();
-    // SAFETY: nothing was submitted.
     unsafe { heap.free(again) }.unwrap();
     assert_eq!(heap.check(kept), Err(RangeError::StaleHandle { range: kept }));
 }
@@ -152,7 +133,6 @@ fn samplers_and_resources_are_in_heaps_of_their_own() {
     let info = HeapCreateInfo { slots: 16, ..HeapCreateInfo::new(HeapKind::Sampler) };
     let samplers = fixture.set_heap(&info);
     let range = samplers.allocate(2).unwrap();
-    // SAFETY: the sampler is live.
     unsafe { samplers.write(range.id(), 1, &fixture.sampler(3)) }.unwrap();
     let found = fixture.gpu.descriptor(samplers.store().set(), 0, range.index(1).unwrap());
     assert!(
@@ -399,7 +379,6 @@ fn frames_have_a_part_of_their_own() {
         heap.collect(&fixture.clock).unwrap();
         let range = heap.allocate_transient(ticket, 5).unwrap();
         assert!(range.first() >= 48);
-        // SAFETY: the buffer is live, and no shader reads the slot.
         unsafe { heap.write(range, 4, &fixture.storage(0)) }.unwrap();
         fixture.clock.end_frame(ticket).unwrap();
         last = Some(range);
@@ -417,19 +396,14 @@ fn descriptors_are_copied_from_host_memory() {
     // Uses sets, whatever the device supports.
     let mut info = sublet_descriptors::DescriptorDeviceCreateInfo::for_gpu(&fixture.gpu);
     info.model = sublet_descriptors::BindingModel::Sets;
-    // SAFETY: the fixture keeps the GPU alive for longer.
     let device = unsafe { sublet_descriptors::DescriptorDevice::new(&info) }.unwrap();
     let mut staging = sublet_descriptors::HostHeap::new(&device, &Default::default()).unwrap();
     let heap = hold(DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap()));
     let (from, to) = (staging.allocate(3).unwrap(), heap.allocate(5).unwrap());
     for slot in 0..3 {
-        // SAFETY: the buffer is live.
         unsafe { staging.write(from.id(), slot, &fixture.storage(u64::from(slot) + 1)) }.unwrap();
     }
-    let copy = |slot, from| {
-        // SAFETY: the buffer is live, and nothing was submitted.
-        unsafe { heap.copy_from(to.id(), slot, &staging, from) }
-    };
+    let copy = |slot, from| unsafe { heap.copy_from(to.id(), slot, &staging, from) };
     // The last descriptor would be out of range, so nothing is written.
     assert_eq!(copy(3, from.id()), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 5, count: 5 })));
     assert_eq!(fixture.gpu.calls("vkUpdateDescriptorSets"), 0);
@@ -459,10 +433,7 @@ fn many_descriptors_of_any_types_are_written_with_one_call() {
     let range = owned.id();
     let all =
         [fixture.storage(1), fixture.storage(2), fixture.uniform(3), fixture.storage(4), fixture.storage(5)];
-    let write = |range, slot, descriptors: &[_]| {
-        // SAFETY: the buffer is live, and nothing was submitted.
-        unsafe { heap.write_many(range, slot, descriptors) }
-    };
+    let write = |range, slot, descriptors: &[_]| unsafe { heap.write_many(range, slot, descriptors) };
     assert_eq!(write(range, 1, &all), Ok(4));
     assert_eq!(fixture.gpu.calls("vkUpdateDescriptorSets"), 1);
     let show = |kind| (0..6).map(|slot| shown(&fixture, heap.store(), kind, 3 + slot)).collect::<Vec<_>>();
@@ -477,7 +448,6 @@ fn many_descriptors_of_any_types_are_written_with_one_call() {
     let far = OutOfRange { slot: u32::MAX, count: 6 };
     assert_eq!(write(range, u32::MAX, &all[..2]), Err(HeapWriteError::OutOfRange(far)));
     assert_eq!(write(range, 6, &[]), Ok(9));
-    // SAFETY: nothing was submitted.
     unsafe { heap.free(owned) }.unwrap();
     assert_eq!(write(range, 0, &all), Err(HeapWriteError::Range(RangeError::StaleHandle { range })));
     assert_eq!(show(DescriptorKind::StorageBuffer), storage);
@@ -492,19 +462,15 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
     let mut staging = HostHeap::new(&fixture.device, &HostHeapCreateInfo::default()).unwrap();
     let heap = fixture.set_heap(&small(HeapArrays::PerType));
     let (table, to) = (staging.allocate(8).unwrap(), heap.allocate(8).unwrap());
-    // SAFETY: the buffer is live, here and below.
     unsafe {
         staging.write_many(table.id(), 0, &[fixture.storage(1), fixture.uniform(2), fixture.storage(3)])
     }
     .unwrap();
-    // SAFETY: as above.
     unsafe { staging.write(table.id(), 5, &fixture.storage(6)) }.unwrap();
-    // SAFETY: as above, and nothing was submitted.
     unsafe { heap.write(to.id(), 4, &fixture.storage(9)) }.unwrap();
     let show = |kind| (0..8).map(|slot| shown(&fixture, heap.store(), kind, slot)).collect::<Vec<_>>();
     let copy = |slot, part| {
         let calls = fixture.gpu.calls("vkUpdateDescriptorSets");
-        // SAFETY: as above.
         let copied = unsafe { heap.copy_part_from(to.id(), slot, &staging, table.id(), part) };
         (copied, fixture.gpu.calls("vkUpdateDescriptorSets") - calls)
     };
@@ -516,7 +482,6 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
     assert_eq!(copy(6, 0..3), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
     assert_eq!(copy(0, 6..9), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
     // Copies the whole table. Unwritten slots leave the destination unchanged.
-    // SAFETY: as above.
     unsafe { heap.write(to.id(), 3, &fixture.storage(10)) }.unwrap();
     assert_eq!(copy(0, 0..8), (Ok(4), 1));
     assert_eq!(

@@ -52,17 +52,14 @@ impl<'a> Shader<'a> {
         let ranges =
             [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 }];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(layouts).push_constant_ranges(&ranges);
-        // SAFETY: the create-info is valid.
         let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(c"increment");
         let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).flags(flags)];
-        // SAFETY: the create-info is valid.
         let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None) };
         let pipeline = made.unwrap()[0];
-        // SAFETY: the create-info is valid.
         let pool =
             unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
         Self { fixture, module, layout, pipeline, pool }
@@ -72,23 +69,16 @@ impl<'a> Shader<'a> {
     pub fn run(&self, words: [u32; 4], bind: impl FnOnce(vk::CommandBuffer, vk::PipelineLayout)) {
         let device = self.fixture.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
-        // SAFETY: the pool is live.
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
-        // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
         bind(commands[0], self.layout);
-        // SAFETY: it is being recorded, and the pipeline is live.
         unsafe { device.cmd_bind_pipeline(commands[0], POINT, self.pipeline) };
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let stage = vk::ShaderStageFlags::COMPUTE;
-        // SAFETY: it is being recorded, and the layout has the range.
         unsafe { device.cmd_push_constants(commands[0], self.layout, stage, 0, &bytes) };
-        // SAFETY: it is being recorded.
         unsafe { device.cmd_dispatch(commands[0], 1, 1, 1) };
-        // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: all objects are live until the queue is idle.
         unsafe { device.queue_submit(self.fixture.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
 }
@@ -96,15 +86,10 @@ impl<'a> Shader<'a> {
 impl Drop for Shader<'_> {
     fn drop(&mut self) {
         let device = self.fixture.gpu.device();
-        // SAFETY: the queue belongs to the device.
         unsafe { device.queue_wait_idle(self.fixture.gpu.queue()) }.unwrap();
-        // SAFETY: the queue is idle, here and below.
         unsafe { device.destroy_command_pool(self.pool, None) };
-        // SAFETY: as above.
         unsafe { device.destroy_pipeline(self.pipeline, None) };
-        // SAFETY: as above.
         unsafe { device.destroy_pipeline_layout(self.layout, None) };
-        // SAFETY: as above.
         unsafe { device.destroy_shader_module(self.module, None) };
     }
 }
@@ -121,9 +106,7 @@ pub fn fill<S: HeapStore>(
     to: u64,
 ) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
-    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &fixture.uniform(from)) }.unwrap();
-    // SAFETY: as above.
     unsafe { heap.write(range.id(), 1, &fixture.storage(to)) }.unwrap();
     range
 }
@@ -136,7 +119,6 @@ fn fill_at_once<S: HeapStore>(
     to: u64,
 ) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
-    // SAFETY: the buffer is live, and no shader reads the slots.
     let first =
         unsafe { heap.write_many(range.id(), 0, &[fixture.uniform(from), fixture.storage(to)]) }.unwrap();
     assert_eq!(first, range.first());
@@ -163,14 +145,12 @@ fn play<S: HeapStore>(
     let first = range.first();
     shader.run(words(&range), &bind);
     assert_eq!([0, 1, 2, 3].map(|at| fixture.get(at)), [7, 8, 20, 30]);
-    // SAFETY: no later recording uses it.
     unsafe { heap.retire(fixture.done(), range) }.unwrap();
     heap.collect(&fixture.clock).unwrap();
     let again = fill_at_once(fixture, heap, 3, 2);
     assert_eq!(again.first(), first);
     shader.run(words(&again), &bind);
     assert_eq!([0, 1, 2, 3].map(|at| fixture.get(at)), [7, 8, 31, 30]);
-    // SAFETY: no submission uses it.
     unsafe { heap.free(others) }.unwrap();
     fixture.gpu.assert_silent();
 }
@@ -191,7 +171,6 @@ fn a_set_store_shows_shaders_what_was_written() {
             let shader = Shader::new(&fixture, heap.store().layout(), vk::PipelineCreateFlags::empty());
             let binding = |kind| heap.store().binding(kind).unwrap();
             play(&fixture, &shader, &heap, binding, |commands, layout| {
-                // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                 unsafe { heap.store().cmd_bind(commands, POINT, layout, 0) };
             });
         }
@@ -204,7 +183,6 @@ fn a_classic_store_shows_shaders_what_was_written() {
         let fixture = Fixture::new(name);
         let defaults = [fixture.storage(5), fixture.uniform(5)];
         let info = small(HeapArrays::Auto);
-        // SAFETY: the fixture's buffer outlives the heap.
         let store = unsafe { ClassicStore::new(&fixture.device, &info, 2, &defaults) }.unwrap();
         let heap = hold(DescriptorHeap::new(store));
         let shader = Shader::new(&fixture, heap.store().layout(), vk::PipelineCreateFlags::empty());
@@ -212,9 +190,7 @@ fn a_classic_store_shows_shaders_what_was_written() {
         let frame = std::cell::Cell::new(0);
         play(&fixture, &shader, &heap, binding, |commands, layout| {
             let now = frame.replace(frame.get() + 1);
-            // SAFETY: submissions run at once, and the buffer is live.
             unsafe { heap.store().update(now) };
-            // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
             unsafe { heap.store().cmd_bind(now, commands, POINT, layout, 0) };
         });
     }
@@ -230,9 +206,7 @@ fn a_buffer_store_shows_shaders_what_was_written() {
             let shader = Shader::new(&fixture, heap.store().layout(), flags);
             let binding = |kind| heap.store().binding(kind).unwrap();
             play(&fixture, &shader, &heap, binding, |commands, layout| {
-                // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
                 unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
-                // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
                 unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
             });
         }
@@ -245,9 +219,7 @@ fn shaders_see_what_was_copied_from_host_memory() {
     let mut staging = HostHeap::new(&fixture.device, &HostHeapCreateInfo::default()).unwrap();
     assert!(staging.stride().is_some(), "they are bytes");
     let from = staging.allocate(2).unwrap();
-    // SAFETY: the buffer is live.
     unsafe { staging.write(from.id(), 0, &fixture.uniform(2)) }.unwrap();
-    // SAFETY: as above.
     unsafe { staging.write(from.id(), 1, &fixture.storage(3)) }.unwrap();
     for arrays in [HeapArrays::One, HeapArrays::PerType] {
         fixture.put(2, 40);
@@ -256,15 +228,12 @@ fn shaders_see_what_was_copied_from_host_memory() {
         let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
         let shader = Shader::new(&fixture, heap.store().layout(), flags);
         let to = heap.allocate(5).unwrap();
-        // SAFETY: the buffer is live, and no shader reads the slots.
         assert_eq!(unsafe { heap.copy_from(to.id(), 3, &staging, from.id()) }, Ok(2));
         let binding = |kind| heap.store().binding(kind).unwrap();
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);
         let words = [to.index(3).unwrap(), uniforms, to.index(4).unwrap(), buffers];
         shader.run(words, |commands, layout| {
-            // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
             unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
-            // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
             unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
         });
         assert_eq!((fixture.get(2), fixture.get(3)), (40, 41), "{arrays:?}");

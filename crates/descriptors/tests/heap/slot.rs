@@ -29,11 +29,8 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
     };
     assert_eq!(u64::try_from(next.addr().get() - pointer.addr().get()).unwrap(), stride);
     // The host pointer shows the bytes that a write changes.
-    // SAFETY: the slot is mapped, and no thread writes to it meanwhile.
     let before = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
-    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &fixture.storage(3)) }.unwrap();
-    // SAFETY: as above.
     let after = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
     assert_ne!(before, after);
 }
@@ -52,7 +49,6 @@ fn a_slot_of_a_set_is_an_element_of_a_binding() {
     let outside = OutOfRange { slot: 2, count: 2 };
     assert_eq!(heap.slot(range.id(), 2, kind), Err(HeapWriteError::OutOfRange(outside)));
     let id = range.id();
-    // SAFETY: nothing was submitted.
     unsafe { heap.free(range) }.unwrap();
     let stale = HeapWriteError::Range(RangeError::StaleHandle { range: id });
     assert_eq!(heap.slot(id, 0, DescriptorKind::UniformBuffer), Err(stale));
@@ -62,7 +58,6 @@ fn a_slot_of_a_set_is_an_element_of_a_binding() {
 fn a_slot_of_copies_is_written_by_their_update_alone() {
     let fixture = Fixture::new("lavapipe");
     let defaults = [fixture.uniform(0), fixture.storage(0)];
-    // SAFETY: the fixture's buffer outlives the heap.
     let store = unsafe { ClassicStore::new(&fixture.device, &INFO, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     let range = heap.allocate(1).unwrap();

@@ -29,7 +29,6 @@ fn threads_never_get_the_same_slot() {
                     match heap.allocate(random.u32(1..20)) {
                         Ok(range) => {
                             claim(&range, 0, own);
-                            // SAFETY: the buffer is live, and nothing was submitted.
                             unsafe { heap.write(range.id(), 0, &fixture.storage(1)) }.unwrap();
                             held.push(range);
                         }
@@ -39,14 +38,12 @@ fn threads_never_get_the_same_slot() {
                     while held.len() > 8 {
                         let range = held.swap_remove(random.usize(..held.len()));
                         claim(&range, own, 0);
-                        // SAFETY: no later recording uses it.
                         unsafe { heap.retire(fixture.done(), range) }.unwrap();
                     }
                     heap.collect(&fixture.clock).unwrap();
                 }
                 for range in held {
                     claim(&range, own, 0);
-                    // SAFETY: no later recording uses it.
                     unsafe { heap.retire(fixture.done(), range) }.unwrap();
                 }
             });

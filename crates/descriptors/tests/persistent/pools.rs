@@ -158,7 +158,7 @@ fn what_was_never_freed_is_told_by_layout() {
     let ticket = clock.open(clock.add_timeline().unwrap());
     unsafe { sets.retire(ticket, lost.remove(0)) }.unwrap();
     let leaks = unsafe { sets.release().destroy() };
-    let told: Vec<_> = leaks.iter().map(|leak| (leak.layout, leak.sets)).collect();
-    assert_eq!(told, [(layouts[0].handle(), 4), (layouts[2].handle(), 1)], "a retired set is no leak");
+    let reported: Vec<_> = leaks.iter().map(|leak| (leak.layout, leak.sets)).collect();
+    assert_eq!(reported, [(layouts[0].handle(), 4), (layouts[2].handle(), 1)], "a retired set is no leak");
     assert_eq!(leaks[1].counts.get(DescriptorKind::SampledImage), 3);
 }

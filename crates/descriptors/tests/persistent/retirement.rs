@@ -22,8 +22,8 @@ fn sets_that_wait_for_another_clock_are_told_of() {
         unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
     }
     clock.discard(own).unwrap();
-    let told = sublet::retire::OtherClock { ticket: foreign, tickets: 1, collected: 1 };
-    assert_eq!(sets.collect(&clock), Err(told));
+    let foreign_clock = sublet::retire::OtherClock { ticket: foreign, tickets: 1, collected: 1 };
+    assert_eq!(sets.collect(&clock), Err(foreign_clock));
     assert_eq!(sets.statistics().retired_sets, 2);
     another.discard(foreign).unwrap();
     assert_eq!(sets.collect(&another), Ok(2));

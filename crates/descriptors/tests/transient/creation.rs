@@ -17,7 +17,6 @@ fn vulkan_1_1_or_maintenance1_is_needed() {
     for has in [false, true] {
         let mut info = all.clone();
         info.features.set(DescriptorFeatures::MAINTENANCE1, has);
-        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let made = TransientSets::new(&device, &TransientSetsCreateInfo::default());
         if has {

@@ -60,12 +60,10 @@ impl Fixture {
     fn build(change: impl FnOnce(GpuBuilder) -> GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
         let gpu = change(Gpu::builder(Profile::by_name("nvidia-h200").unwrap())).build();
         let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let clock = Clock::new();
         let timeline = clock.add_timeline().unwrap();
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
-        // SAFETY: the create-info is valid.
         let commands = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
         hold(Self {
             gpu,
@@ -97,10 +95,8 @@ impl Fixture {
     }
 
     pub(crate) fn layout_of(&mut self, info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> SetLayout {
-        // SAFETY: the create-info is valid.
         let handle = unsafe { self.gpu.device().create_descriptor_set_layout(info, None) }.unwrap();
         self.layouts.push(handle);
-        // SAFETY: the layout was created from this create-info.
         unsafe { SetLayout::new(handle, info) }.unwrap()
     }
 
@@ -109,26 +105,20 @@ impl Fixture {
         let device = self.gpu.device();
         let layouts = [layout.handle()];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
-        // SAFETY: the create-info is valid.
         let pipeline_layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
         self.pipeline_layouts.push(pipeline_layout);
         let info =
             vk::CommandBufferAllocateInfo::default().command_pool(self.commands).command_buffer_count(1);
-        // SAFETY: the info is valid.
         let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
-        // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
         for &set in sets {
             let point = vk::PipelineBindPoint::COMPUTE;
-            // SAFETY: the set is live and has this layout.
             unsafe {
                 device.cmd_bind_descriptor_sets(commands[0], point, pipeline_layout, 0, &[set], &[]);
             };
         }
-        // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: the objects that the commands use are live.
         unsafe { device.queue_submit(self.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
 
@@ -157,16 +147,12 @@ impl Fixture {
 impl End for Fixture {
     fn end(self) {
         let device = self.gpu.device();
-        // SAFETY: nothing is recorded meanwhile.
         unsafe { device.device_wait_idle() }.unwrap();
-        // SAFETY: the device is idle.
         unsafe { device.destroy_command_pool(self.commands, None) };
         for &layout in &self.pipeline_layouts {
-            // SAFETY: the device is idle.
             unsafe { device.destroy_pipeline_layout(layout, None) };
         }
         for &layout in &self.layouts {
-            // SAFETY: the device is idle.
             unsafe { device.destroy_descriptor_set_layout(layout, None) };
         }
         assert_eq!(self.device.update_after_bind_used(), 0, "reserved for good");
@@ -204,7 +190,6 @@ pub(crate) fn allocate(
     sets: &mut TransientSets,
     layout: &SetLayout,
 ) -> Result<vk::DescriptorSet, TransientError> {
-    // SAFETY: see above.
     unsafe { sets.allocate(layout) }
 }
 
@@ -217,7 +202,6 @@ pub(crate) fn many(sets: &mut TransientSets, layout: &SetLayout, count: u32) {
 
 impl End for TransientSets {
     fn end(self) {
-        // SAFETY: in these tests the device is idle at the end.
         unsafe { self.destroy() };
     }
 }

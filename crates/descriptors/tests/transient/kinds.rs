@@ -26,7 +26,6 @@ fn allocate_variable(
     layout: &SetLayout,
     count: u32,
 ) -> Result<vk::DescriptorSet, TransientError> {
-    // SAFETY: as for `allocate`.
     unsafe { sets.allocate_variable(layout, count) }
 }
 
@@ -185,7 +184,6 @@ fn types_of_features_that_are_not_enabled_are_refused() {
     ] {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&fixture.gpu);
         info.features.remove(feature);
-        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let bindings = bindings(&[(kind, 16)]);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);

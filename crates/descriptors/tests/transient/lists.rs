@@ -93,7 +93,6 @@ fn device(gpu: &Gpu) -> DescriptorDevice {
     let mut info = DescriptorDeviceCreateInfo::for_gpu(gpu);
     REAL.get_or_init(|| info.functions.get_device_proc_addr.unwrap());
     info.functions.get_device_proc_addr = Some(lookup);
-    // SAFETY: instance and device outlive the objects created from the value.
     unsafe { DescriptorDevice::new(&info) }.unwrap()
 }
 
@@ -122,7 +121,6 @@ fn pools_of_transient_sets_name_the_types_that_the_program_has_named() {
             assert_eq!(list, expected, "{kind:?}");
         }
         assert!(made[0].len() == 3 && made[0].iter().any(|(kind, _)| *kind == mutable));
-        // SAFETY: nothing was submitted.
         unsafe { sets.destroy() };
     }
 }
@@ -138,6 +136,5 @@ fn the_pool_of_a_heap_of_one_array_names_what_its_slots_may_hold() {
     let [(kind, list)] = made[0].as_slice() else { panic!("{made:?}") };
     assert_eq!((made.len(), *kind), (1, vk::DescriptorType::MUTABLE_EXT));
     assert!(list.len() > 2 && list.contains(&IMAGE) && list.contains(&STORAGE), "{list:?}");
-    // SAFETY: nothing was submitted.
     unsafe { store.destroy() };
 }

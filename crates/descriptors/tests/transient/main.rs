@@ -1,6 +1,11 @@
 //! Transient descriptor sets through the public API, on simulated drivers that report full pools in all the ways of
 //! real ones.
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a test that meets the unexpected is to fail; all handles are of the simulated device, and live"
+)]
 
 mod creation;
 mod exhaustion;

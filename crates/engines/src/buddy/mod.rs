@@ -7,8 +7,8 @@ mod tests;
 
 use super::chunks::{Chunks, NONE};
 use super::{
-    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId,
-    Request, Span, Tag, Usage, allocate_elsewhere,
+    AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
+    Tag, Usage, allocate_elsewhere,
 };
 use crate::cast::index;
 
@@ -168,74 +168,31 @@ impl Buddy {
         }
     }
 
-    /// Halves a free chunk down to another order, and marks it used.
+    /// The free chunk for a request, its order, and the order of the grant.
     #[inline]
-    fn allocate_in(
-        &mut self,
-        chunk: u32,
-        found: u32,
-        order: u32,
-        request: &Request,
-    ) -> Result<(Key, Span), AllocateError> {
-        if !self.chunks.has_slots(found - order) {
-            return Err(AllocateError::NoSpace);
+    fn find(&self, request: &Request) -> Option<(u32, u32, u32)> {
+        let size = self.granted(request).filter(|_| request.size != 0)?;
+        let order = size.max(request.alignment.get()).trailing_zeros();
+        let large_enough = self.map >> order;
+        if large_enough == 0 {
+            return self.find_start(size);
         }
-        self.remove(found, chunk);
-        for order in (order..found).rev() {
-            let buddy = self.chunks.cut_back(chunk, 1 << order);
-            self.push(order, buddy);
-        }
-        let (key, span) = self.chunks.occupy(chunk, request.tag);
-        let rounding = span.size - request.size;
-        if self.roundings.len() <= index(chunk) {
-            self.roundings.resize(self.chunks.slot_count(), 0);
-        }
-        self.roundings[index(chunk)] = rounding;
-        self.region_roundings[index(span.region.0)] += rounding;
-        self.rounding += rounding;
-        Ok((key, span))
+        let found = order + large_enough.trailing_zeros();
+        Some((self.lists[index(found)], found, order))
     }
 
-    /// The slow path of [`Metadata::allocate`] if no free chunk is as large as the alignment. Tries the starts of
-    /// regions, the tightest first.
+    /// [`Self::find`] if no free chunk is as large as the alignment. Tries the starts of regions, the tightest first.
     #[cold]
     #[inline(never)]
-    fn allocate_at_start(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        let size = self.granted(request).ok_or(AllocateError::NoSpace)?;
-        if request.size == 0 || self.map >> size.trailing_zeros() == 0 {
-            return Err(AllocateError::NoSpace);
+    fn find_start(&self, size: u64) -> Option<(u32, u32, u32)> {
+        if self.map >> size.trailing_zeros() == 0 {
+            return None;
         }
         let starts = self.chunks.regions().map(|region| self.chunks.first(region));
         let starts = starts.map(|chunk| (self.chunks.size(chunk), chunk));
         let large_enough = starts.filter(|&(found, chunk)| found >= size && self.chunks.is_free(chunk));
-        let (found, chunk) = large_enough.min_by_key(|&(found, _)| found).ok_or(AllocateError::NoSpace)?;
-        self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
-    }
-
-    /// [`Metadata::allocate`] with the interface of the other engines: returns the key, the region, and the offset in
-    /// it.
-    ///
-    /// # Complexity
-    /// See [`Buddy`].
-    ///
-    /// ```
-    /// use sublet_engines::{Alignment, Buddy, Metadata, Tag};
-    /// let mut buddy = Buddy::new(64, 1);
-    /// let region = buddy.add_region(&64)?;
-    /// let granted = buddy.try_allocate(10, Alignment::ONE, Tag(0));
-    /// assert!(granted.is_some_and(|(_, found, offset)| (found, offset) == (region, 0)));
-    /// # Ok::<(), sublet_engines::RegionError>(())
-    /// ```
-    #[cold]
-    #[inline(never)]
-    pub fn try_allocate(
-        &mut self,
-        size: u64,
-        alignment: Alignment,
-        tag: Tag,
-    ) -> Option<(Key, RegionId, u64)> {
-        let (key, span) = self.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
-        Some((key, span.region, span.offset))
+        let (found, chunk) = large_enough.min_by_key(|&(found, _)| found)?;
+        Some((chunk, found.trailing_zeros(), size.trailing_zeros()))
     }
 
     /// Returns true if a request would succeed. Changes nothing.
@@ -246,12 +203,7 @@ impl Buddy {
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        let Some(size) = self.granted(request).filter(|_| request.size != 0) else { return Ok(false) };
-        if self.map >> size.max(request.alignment.get()).trailing_zeros() != 0 {
-            return Ok(true);
-        }
-        let mut starts = self.chunks.regions().map(|region| self.chunks.first(region));
-        Ok(starts.any(|chunk| self.chunks.size(chunk) >= size && self.chunks.is_free(chunk)))
+        Ok(self.find(request).is_some())
     }
 
     /// Removes the free chunks of a region from their lists.
@@ -304,19 +256,33 @@ impl Metadata for Buddy {
         Ok(())
     }
 
-    #[inline]
+    /// Halves the found chunk down to the order of the grant.
+    #[inline(never)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        let size = self.granted(request).ok_or(AllocateError::NoSpace)?.max(request.alignment.get());
-        let order = size.trailing_zeros();
-        let large_enough = self.map >> order;
-        if large_enough == 0 || request.size == 0 {
-            return self.allocate_at_start(request);
+        let (chunk, found, order) = self.find(request).ok_or(AllocateError::NoSpace)?;
+        if !self.chunks.has_slots(found - order) {
+            return Err(AllocateError::NoSpace);
         }
-        let found = order + large_enough.trailing_zeros();
-        self.allocate_in(self.lists[index(found)], found, order, request)
+        self.remove(found, chunk);
+        for order in (order..found).rev() {
+            let buddy = self.chunks.cut_back(chunk, 1 << order);
+            self.push(order, buddy);
+        }
+        let (addr, size) = self.chunks.extent(chunk);
+        self.chunks.mark_links(chunk, 0);
+        let key = self.chunks.occupy(chunk, addr, size, request.tag);
+        let span = self.chunks.span_at(addr, size);
+        let rounding = size - request.size;
+        if self.roundings.len() <= index(chunk) {
+            self.roundings.resize(self.chunks.slot_count(), 0);
+        }
+        self.roundings[index(chunk)] = rounding;
+        self.region_roundings[index(span.region.0)] += rounding;
+        self.rounding += rounding;
+        Ok((key, span))
     }
 
     #[inline]

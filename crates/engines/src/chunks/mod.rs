@@ -456,26 +456,6 @@ impl Chunks {
         nodes[index(named(prev))].next = chunk | TO_FREE;
     }
 
-    /// Makes an unlisted free chunk used.
-    #[inline]
-    pub(super) fn occupy(&mut self, chunk: u32, tag: Tag) -> (Key, Span) {
-        let generation = self.generation;
-        let node = self.slots.get_mut(chunk);
-        debug_assert!(node.state() == FREE);
-        node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
-        node.b = generation;
-        let (addr, size) = (node.addr, node.size);
-        self.mark_links(chunk, 0);
-        (self.count_used(chunk, addr, size), self.span_at(addr, size))
-    }
-
-    /// Counts a new used chunk and returns its key.
-    #[inline]
-    fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> Key {
-        let generation = self.count(addr, size);
-        Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
-    }
-
     /// Counts a grant, of a chunk or in a slab, and returns its generation.
     #[inline(always)]
     pub(super) fn count(&mut self, addr: u64, size: u64) -> u32 {

@@ -9,6 +9,13 @@ fn checked(chunks: &Chunks) -> Vec<u32> {
     free
 }
 
+/// Makes a free chunk used.
+fn occupy(chunks: &mut Chunks, chunk: u32, tag: Tag) -> (Key, Span) {
+    let (addr, size) = chunks.extent(chunk);
+    chunks.mark_links(chunk, 0);
+    (chunks.occupy(chunk, addr, size, tag), chunks.span_at(addr, size))
+}
+
 #[test]
 fn cuts_and_joins_keep_the_chain() {
     let mut chunks = Chunks::new(1000);
@@ -37,7 +44,7 @@ fn regions_of_two_to_the_63_reach_the_last_address() {
     assert_eq!(chunks.add_region(1), Err(RegionError::TooMany));
     let last = chunks.cut_back(whole, 1);
     assert_eq!(chunks.extent(last), (u64::MAX, 1));
-    let (key, span) = chunks.occupy(last, Tag(7));
+    let (key, span) = occupy(&mut chunks, last, Tag(7));
     assert_eq!(span, Span { region: high, offset: (1 << 63) - 1, size: 1 });
     assert_eq!(chunks.span(key), Ok(span));
     checked(&chunks);
@@ -127,13 +134,13 @@ fn a_removed_region_is_no_region() {
 fn keys_die_with_their_chunk() {
     let mut chunks = Chunks::new(16);
     let (region, whole) = chunks.add_region(16).unwrap();
-    let (first, _) = chunks.occupy(whole, Tag(u32::MAX));
+    let (first, _) = occupy(&mut chunks, whole, Tag(u32::MAX));
     assert_eq!(chunks.tag(first), Ok(Tag(Tag::MASK)));
     assert_eq!(chunks.check_empty(region), Err(NotEmpty));
     let (chunk, freed) = chunks.vacate(first).unwrap();
     assert_eq!(freed, Freed { span: Span { region, offset: 0, size: 16 }, region_empty: true });
     assert_eq!(chunks.vacate(first), Err(BadKey));
-    let (second, _) = chunks.occupy(chunk, Tag(0));
+    let (second, _) = occupy(&mut chunks, chunk, Tag(0));
     assert_eq!(halves(first).0, halves(second).0);
     assert_eq!(chunks.vacate(first), Err(BadKey));
     assert_eq!(chunks.span(first), Err(BadKey));
@@ -163,7 +170,7 @@ fn a_key_of_one_engine_is_foreign_to_another() {
     let mut engines = [Chunks::new(16), Chunks::new(16)];
     let keys = engines.each_mut().map(|chunks| {
         let (_, chunk) = chunks.add_region(16).unwrap();
-        chunks.occupy(chunk, Tag(0)).0
+        occupy(chunks, chunk, Tag(0)).0
     });
     assert_eq!(engines[0].vacate(keys[1]), Err(BadKey));
     assert_eq!(engines[1].vacate(keys[0]), Err(BadKey));
@@ -175,9 +182,9 @@ fn the_generation_wraps() {
     let mut chunks = Chunks::new(16);
     let (_, chunk) = chunks.add_region(16).unwrap();
     chunks.generation = u32::MAX;
-    let (last, _) = chunks.occupy(chunk, Tag(0));
+    let (last, _) = occupy(&mut chunks, chunk, Tag(0));
     chunks.vacate(last).unwrap();
-    let (wrapped, _) = chunks.occupy(chunk, Tag(0));
+    let (wrapped, _) = occupy(&mut chunks, chunk, Tag(0));
     assert_eq!(halves(wrapped).1, 0);
     assert_eq!(chunks.vacate(last), Err(BadKey));
     assert!(chunks.vacate(wrapped).is_ok());
@@ -235,7 +242,7 @@ fn damaged(damage: impl FnOnce(&mut Chunks, u32, u32)) {
     let dead = chunks.cut_back(whole, 16);
     chunks.absorb_next(whole);
     assert_eq!(chunks.slots.dead, dead);
-    chunks.occupy(front, Tag(1));
+    occupy(&mut chunks, front, Tag(1));
     checked(&chunks);
     damage(&mut chunks, front, whole);
     checked(&chunks);

@@ -3,8 +3,9 @@
 //! They have the same effect as operations on single chunks, but load and store each node once.
 
 use super::slots::{ChunkNode, FREE, STATE_SHIFT, TO_FREE, USED, named};
-use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
+use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves, nonzero};
 use crate::cast::index;
+use std::num::NonZeroU64;
 
 /// A freed chunk that is neither listed nor dead yet, with its links.
 #[derive(Clone, Copy)]
@@ -103,16 +104,16 @@ impl Chunks {
         Some(SplitChunk { used, front })
     }
 
-    /// [`Chunks::occupy`] for a chunk with known address and size.
+    /// Makes an unlisted free chunk used, with this address and size. No link to it is marked as one to a free chunk.
     #[inline(always)]
-    pub(crate) fn occupy_known(&mut self, chunk: u32, addr: u64, size: u64, tag: Tag) -> Key {
-        let generation = self.generation;
+    pub(crate) fn occupy(&mut self, chunk: u32, addr: u64, size: u64, tag: Tag) -> Key {
+        let generation = self.count(addr, size);
         let node = self.slots.get_mut(chunk);
         node.addr = addr;
         node.size = size;
         node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
         node.b = generation;
-        self.count_used(chunk, addr, size)
+        Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
     }
 
     /// Releases a key. Returns the freed chunk, its address, its units, and whether its region is empty now. The node

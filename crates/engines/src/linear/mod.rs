@@ -330,35 +330,35 @@ impl Linear {
         Some((freed.span.region, freed.region_empty))
     }
 
-    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry, or the
-    /// request is for the upper side.
+    /// Makes room if the current region has none, or no slot for the entry, or if the request is for the upper side.
+    /// Returns the region, which is current then, and the offset.
     #[inline(never)]
-    fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    fn make_room(&mut self, request: &Request) -> Result<(u32, u64), AllocateError> {
+        let current = self.current;
         if request.upper {
             if self.many {
                 return Err(AllocateError::UpperUnsupported);
             }
-            let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
-            let offset = region.place_upper(request)?;
-            return self.push_at(self.current, offset, request);
+            let region = self.regions.get(index(current)).ok_or(AllocateError::NoSpace)?;
+            return Ok((current, region.place_upper(request)?));
         }
-        if let Some(region) = self.regions.get_mut(index(self.current)) {
+        if let Some(region) = self.regions.get_mut(index(current)) {
             if !region.has_slot() && !self.pages.has_page() {
                 return Err(AllocateError::NoSpace);
             }
             if let Some(offset) = region.place(request) {
-                return self.push_at(self.current, offset, request);
+                return Ok((current, offset));
             }
             if !self.many && region.may_wrap(&self.pages, request) {
                 region.wrap(&self.pages);
-                return self.push_at(self.current, 0, request);
+                return Ok((current, 0));
             }
         }
-        self.allocate_in_empty(request)
+        Ok((self.enter_empty(request)?, 0))
     }
 
-    /// Grants a request at the start of an empty region, which becomes current.
-    fn allocate_in_empty(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    /// Makes an empty region current, in which the request fits at the start.
+    fn enter_empty(&mut self, request: &Request) -> Result<u32, AllocateError> {
         if request.size == 0 || !self.pages.has_page() {
             return Err(AllocateError::NoSpace);
         }
@@ -375,7 +375,7 @@ impl Linear {
             }
         }
         self.open.push(found, left);
-        self.push_at(found, 0, request)
+        Ok(found)
     }
 
     /// The slow path of [`Metadata::free`], if [`LinearRegion::remove`] returned true. Returns true if the region is
@@ -407,6 +407,7 @@ impl Linear {
         self.open.pull(id, self.regions[index(id)].capacity);
     }
 
+    /// Grants a request at an offset where it fits. Fails if the region gets no page for the entry.
     fn push_at(&mut self, region: u32, offset: u64, request: &Request) -> Result<(Key, Span), AllocateError> {
         let found = &mut self.regions[index(region)];
         if !found.reserve(&mut self.pages, region, request.upper) {
@@ -511,7 +512,8 @@ impl Metadata for Linear {
                 }
             }
         }
-        self.allocate_slow(request)
+        let (region, offset) = self.make_room(request)?;
+        self.push_at(region, offset, request)
     }
 
     // Inlined for the same reasons as `allocate`.
@@ -558,7 +560,8 @@ impl Metadata for Linear {
         if !self.many {
             return Err(AllocateError::NoSpace);
         }
-        let (key, span) = self.allocate_in_empty(request)?;
+        let region = self.enter_empty(request)?;
+        let (key, span) = self.push_at(region, 0, request)?;
         if !is_closed(span.region) {
             return Ok((key, span));
         }

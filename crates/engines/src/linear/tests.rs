@@ -529,10 +529,11 @@ fn regions_in_turn_share_their_memory() {
     let mut held = 0;
     let mut last = Vec::new();
     for n in 0..640 {
-        let keys: Vec<Key> = (0..100).map(|_| at(&mut engine, 10).0).collect();
+        let keys: Vec<Key> = (0..100).map(|_| engine.allocate(&asked(10, 1)).unwrap().0).collect();
         for key in last.drain(..) {
-            free(&mut engine, key);
+            engine.free(key).unwrap();
         }
+        engine.validate();
         last = keys;
         if n == 10 {
             held = engine.heap_bytes();

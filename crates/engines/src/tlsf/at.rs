@@ -42,14 +42,16 @@ impl Tlsf {
             None => None,
         };
         let (chunk, gap) = self.chunks.free_behind(before, region, offset, size)?;
-        self.take_at(chunk, gap, size, tag)
+        let find = self.find_at(chunk, gap)?;
+        self.take_slow(find, size, tag, true).map(|(key, _)| key)
     }
 
     /// Grants everything from `offset` to the end of a region, if that is free.
     pub fn allocate_tail(&mut self, region: RegionId, offset: u64, tag: Tag) -> Option<Key> {
         self.give_slabs_back();
         let (chunk, gap, size) = self.chunks.free_tail(region, offset)?;
-        self.take_at(chunk, gap, size, tag)
+        let find = self.find_at(chunk, gap)?;
+        self.take_slow(find, size, tag, true).map(|(key, _)| key)
     }
 
     /// Returns true if [`Self::allocate_tail`] would succeed. May return false because of an empty slab.
@@ -57,8 +59,8 @@ impl Tlsf {
         self.chunks.free_tail(region, offset).is_some()
     }
 
-    /// Grants `size` units of a free chunk after the first `gap` units.
-    fn take_at(&mut self, chunk: u32, gap: u64, size: u64, tag: Tag) -> Option<Key> {
+    /// Prepares [`Self::take_slow`] for a free chunk, from its unit `gap` on.
+    fn find_at(&mut self, chunk: u32, gap: u64) -> Option<Find> {
         if !self.chunks.reserve_two() {
             return None;
         }
@@ -66,8 +68,7 @@ impl Tlsf {
             self.open_region(chunk);
         }
         let (addr, have) = self.chunks.extent(chunk);
-        let find = Find { chunk, class: class_of(have), addr, have, gap };
-        self.take_slow(find, size, tag, true).map(|(key, _)| key)
+        Some(Find { chunk, class: class_of(have), addr, have, gap })
     }
 
     /// The chunk of a key, or the chunk of the slab that contains its slot.

@@ -70,10 +70,11 @@ use super::{
 /// count as free, and [`Metadata::walk`] shows them so. A request of another size gets a free slot only if it would be
 /// refused otherwise.
 ///
-/// New slabs are made only while the free space in used slabs is small: below 1/16 of the granted units (or 1/128 of
-/// all regions, if that is more), and below 1/16 of the free units. They are made only in used regions, and only if at
-/// least 16 % of all units are free. Empty slabs stay for the next request of their size, up to 1/64 of the granted
-/// units, or half of a single region. All of them are freed before a request is refused and before a region is added.
+/// New slabs are made only while the free space in used slabs is small: below 1/16 of the granted units (or, if
+/// that is more, 1/128 of all regions, or 256 Ki units, but at most 1/16 of all regions), and below 1/8 of the free
+/// units. They are made only in used regions, and only if at least 10 % of all units are free. Empty slabs stay for the
+/// next request of their size, up to 1/64 of the granted units, or half of a single region. All of them are freed before
+/// a request is refused and before a region is added.
 ///
 /// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take slots only if they would be refused
 /// otherwise. After the first request with `MinOffset`, no more slabs are made.
@@ -287,7 +288,7 @@ impl Tlsf {
     /// The slow path of [`Metadata::allocate`]: the checks of [`Self::try_allocate`] failed, or the request is unusual.
     #[cold]
     #[inline(never)]
-    fn allocate_slow(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+    fn allocate_slow(&mut self, request: &Request) -> Result<(Key, u64), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
         if upper {
             return Err(AllocateError::UpperUnsupported);
@@ -303,8 +304,7 @@ impl Tlsf {
             let class = self.any_class(size, alignment).ok_or(AllocateError::NoSpace)?;
             let Self { chunks, slabs, .. } = self;
             let granted = slabs.as_deref_mut().and_then(|slabs| slabs.take(chunks, class, size, tag));
-            let (key, addr) = granted.ok_or(AllocateError::NoSpace)?;
-            return Ok((key, chunks.span_at(addr, size)));
+            return granted.ok_or(AllocateError::NoSpace);
         };
         if self.is_apart(find.chunk) {
             self.open_region(find.chunk);
@@ -460,7 +460,7 @@ impl Tlsf {
         let (class, step) = class_and_step(size);
         let find =
             if SURE { self.find_sure(size, mask) } else { self.find_balanced(class, step, size, mask) };
-        self.take_fast(find?, mask, step, size, tag)
+        self.take_fast(find?, step, size, tag)
     }
 
     /// The number of allocations in a region.
@@ -722,10 +722,11 @@ impl Metadata for Tlsf {
             Strategy::MinTime => self.try_allocate_chunk::<true>(size, alignment, tag),
             Strategy::MinMemory | Strategy::MinOffset => None,
         };
-        match granted {
-            Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
-            None => self.allocate_slow(request),
-        }
+        let (key, addr) = match granted {
+            Some(granted) => granted,
+            None => self.allocate_slow(request)?,
+        };
+        Ok((key, self.chunks.span_at(addr, size)))
     }
 
     /// Takes the free chunks of closed regions off the lists meanwhile. O(chunks of those regions).

@@ -12,7 +12,7 @@ use super::bins::{class_and_step, class_of};
 use super::search::Find;
 use crate::cast::{index, narrow};
 use crate::chunks::{ChunkNode, Chunks, DEAD_A, NONE, TO_FREE, Vacated, named};
-use crate::{Key, RegionId, Span, Tag};
+use crate::{Key, RegionId, Tag};
 
 /// The free part of the `rest` behind a used chunk of `size` units, which is rounded up by at most `rounding`.
 #[inline]
@@ -24,20 +24,13 @@ impl Tlsf {
     /// Makes a found chunk used. It must be the first of its list, and there must be no index. Returns its key and its
     /// address. Returns `None`, and changes nothing, if slots must be created first.
     #[inline(always)]
-    pub(super) fn take_fast(
-        &mut self,
-        find: Find,
-        mask: u64,
-        step: u64,
-        size: u64,
-        tag: Tag,
-    ) -> Option<(Key, u64)> {
+    pub(super) fn take_fast(&mut self, find: Find, step: u64, size: u64, tag: Tag) -> Option<(Key, u64)> {
         let Self { chunks, bins, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
         let rounding = chunks.rounding(step);
         // In this order, because the first test is nearly always false.
         if gap > Chunks::slack_behind(rounding) && gap > chunks.slack_before(size, rounding) {
-            return self.take_behind(chunk, class, mask, size, tag);
+            return self.take_slow(find, size, tag, false);
         }
         let used_addr = addr + gap;
         let rest = have - gap - size;
@@ -76,28 +69,7 @@ impl Tlsf {
                 bins.insert(nodes, chunk, rest_class);
             }
         }
-        Some((chunks.occupy_known(used, used_addr, size, tag), used_addr))
-    }
-
-    /// [`Tlsf::take_fast`] if alignment leaves a free chunk before the used one.
-    #[inline(never)]
-    fn take_behind(&mut self, chunk: u32, class: u32, mask: u64, size: u64, tag: Tag) -> Option<(Key, u64)> {
-        let Self { chunks, bins, .. } = self;
-        let (addr, have) = chunks.extent(chunk);
-        let gap = addr.wrapping_neg() & mask;
-        let used_addr = addr + gap;
-        let rest = without_slack(have - gap - size, size, chunks.rounding(class_and_step(size).1));
-        let split = chunks.split(chunk, gap, size, rest, used_addr)?;
-        let (nodes, _) = chunks.parts_mut();
-        let kept_class = class_of(if rest == 0 { gap } else { rest });
-        if kept_class != class {
-            bins.pop(nodes, chunk, class);
-            bins.insert(nodes, chunk, kept_class);
-        }
-        if split.front != NONE {
-            bins.insert(nodes, split.front, class_of(gap));
-        }
-        Some((chunks.occupy_known(split.used, used_addr, size, tag), used_addr))
+        Some((chunks.occupy(used, used_addr, size, tag), used_addr))
     }
 
     /// Merges a vacated chunk with its free neighbours, and lists the result. Requires that there is no index, and that
@@ -162,9 +134,11 @@ impl Tlsf {
         }
     }
 
-    /// The slow path of [`Tlsf::take_fast`]: for any chunk of a list, and with an index. The caller has reserved slots.
-    /// If `exact`, leaves no slack.
-    pub(super) fn take_slow(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
+    /// The slow path of [`Tlsf::take_fast`]: for any chunk of a list, with an index, and if alignment leaves a free chunk
+    /// before the used one. If `exact`, leaves no slack. Returns `None`, and changes nothing, if slots must be created
+    /// first.
+    #[inline(never)]
+    pub(super) fn take_slow(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, u64)> {
         let Self { chunks, bins, index, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
         let used_addr = addr + gap;
@@ -177,8 +151,7 @@ impl Tlsf {
                 index.remove(chunks, chunk);
             }
             chunks.mark_links(chunk, 0);
-            let key = chunks.occupy_known(chunk, used_addr, size, tag);
-            return Some((key, chunks.span_at(used_addr, size)));
+            return Some((chunks.occupy(chunk, used_addr, size, tag), used_addr));
         }
         let split = chunks.split(chunk, gap, size, rest, used_addr)?;
         let (nodes, _) = chunks.parts_mut();
@@ -187,14 +160,14 @@ impl Tlsf {
         if split.front != NONE {
             bins.insert(nodes, split.front, class_of(gap));
         }
-        let key = chunks.occupy_known(split.used, used_addr, size, tag);
+        let key = chunks.occupy(split.used, used_addr, size, tag);
         if let Some(index) = index {
             index.update(chunks, chunk);
             if split.front != NONE {
                 index.insert(chunks, split.front);
             }
         }
-        Some((key, chunks.span_at(used_addr, size)))
+        Some((key, used_addr))
     }
 
     /// Merges a vacated chunk with its free neighbours, on the fast or the slow path.

@@ -101,7 +101,7 @@ impl Tlsf {
         if let Some(find) = self.smallest_of(self.bins.head(class_of(size)), size, mask) {
             return Some(find);
         }
-        let mut class = class_above(size);
+        let mut class = class_of(size) + 1;
         for _ in 0..2 {
             class = self.bins.find(class)?;
             if let Some(find) = self.smallest_of(self.bins.head(class), size, mask) {

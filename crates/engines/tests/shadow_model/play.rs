@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use sublet_engines::{
-    Alignment, AllocateError, BadKey, ChunkInfo, Freed, Key, Metadata, NotEmpty, RangeMetadata, RegionError,
-    RegionId, Request, Span, Tag,
+    Alignment, AllocateError, BadKey, Buddy, ChunkInfo, Freed, Key, Linear, Metadata, NotEmpty,
+    RangeMetadata, RegionError, RegionId, Request, Span, Strategy, Tag, Tlsf,
 };
 
 use crate::model::{Live, Model};
@@ -31,7 +31,8 @@ pub(crate) fn play<S: Subject>(program: &Program, seen: &mut Seen) {
 struct Player<S: Subject> {
     setup: Setup,
     engine: S::Engine,
-    /// A second engine, which gets the same calls and must return the same spans. Its keys are foreign to `engine`.
+    /// A second engine, which gets the same calls and must return the same spans, but through its fast paths. Its keys
+    /// are foreign to `engine`.
     twin: S::Engine,
     rules: S::Rules,
     model: Model,
@@ -210,7 +211,7 @@ impl<S: Subject> Player<S> {
             expected => expected,
         };
         let result = self.unchanged_on_error(|engine| engine.allocate(request));
-        let twin = self.twin.allocate(request);
+        let twin = allocate_fast(&mut self.twin, request);
         assert_eq!(result.map(|(_, span)| span), twin.map(|(_, span)| span), "{request:?}: the twin differs");
         let what = match (result, request.upper) {
             (Ok(_), false) => "granted",
@@ -327,7 +328,8 @@ impl<S: Subject> Player<S> {
             let span = Span { region: live.region, offset: live.offset, size: live.size };
             let expected = Ok(Freed { span, region_empty });
             assert_eq!(self.engine.free(key), expected, "{live:?}");
-            assert_eq!(self.twin.free(live.twin_key), expected, "{live:?} of the twin");
+            let taken = Playable::take_back(&mut self.twin, live.twin_key);
+            assert_eq!(taken, Some((live.region, region_empty)), "{live:?} of the twin");
             self.rules.freed(span);
         }
     }
@@ -431,5 +433,44 @@ impl<S: Subject> Player<S> {
 }
 
 /// Engines that the suite can run.
-pub(crate) trait Playable: RangeMetadata + Clone {}
-impl<T: RangeMetadata + Clone> Playable for T {}
+pub(crate) trait Playable: RangeMetadata + Clone {
+    /// The fast path for requests without a strategy: the key, the region and the offset. `None` if it declines.
+    fn try_allocate(&mut self, _request: &Request) -> Option<(Key, RegionId, u64)> {
+        None
+    }
+
+    /// The shorter `free`: the region, and true if it is empty now.
+    fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        self.free(key).ok().map(|freed| (freed.span.region, freed.region_empty))
+    }
+}
+
+impl Playable for Buddy {}
+
+/// For engines that have a fast path.
+macro_rules! fast_path {
+    ($($engine:ident),*) => { $(
+        impl Playable for $engine {
+            fn try_allocate(&mut self, request: &Request) -> Option<(Key, RegionId, u64)> {
+                $engine::try_allocate(self, request.size, request.alignment, request.tag)
+            }
+
+            fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+                $engine::take_back(self, key)
+            }
+        }
+    )* };
+}
+
+fast_path!(Linear, Tlsf);
+
+/// Allocates through the fast path if it serves the request.
+fn allocate_fast<E: Playable>(engine: &mut E, request: &Request) -> Result<(Key, Span), AllocateError> {
+    let is_usual = request.strategy == Strategy::Balanced && !request.upper;
+    let granted = is_usual.then(|| Playable::try_allocate(engine, request)).flatten();
+    let Some((key, region, offset)) = granted else { return engine.allocate(request) };
+    let span = engine.span(key).expect("a live key");
+    assert_eq!((span.region, span.offset), (region, offset), "{request:?}");
+    assert_eq!(engine.tag(key), Ok(Tag(request.tag.0 & Tag::MASK)), "{request:?}");
+    Ok((key, span))
+}

@@ -72,8 +72,8 @@ impl Compactor {
     /// Calls `f` for every resource that has moved, before any list can use it again. Rewrite descriptors and addresses
     /// there.
     ///
-    /// [`step`](Self::step) calls `f`. `f` must not record lists, pin or freeze resources, or wait for a lock that
-    /// another thread holds while doing so: that would deadlock.
+    /// [`step`](Self::step) calls `f`. `f` must not record or submit lists, call [`Frames::with_queue`], pin or freeze
+    /// resources, or wait for a lock that another thread holds while doing so: that would deadlock.
     pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
         self.subscribers.push(Box::new(f));
     }
@@ -98,7 +98,8 @@ impl Compactor {
     /// Performs the moves of a frame. Call it once in each frame, between [`Frames::begin`] and the lists of the frame.
     /// Handles, views and ids of resources change only in this function.
     ///
-    /// Other threads may record and submit meanwhile. A list that uses a resource during its move waits.
+    /// Other threads may record and submit meanwhile. A list that uses a resource during its move waits, and
+    /// submissions wait until the copies are submitted.
     ///
     /// # Errors
     /// See [`CompactError`]; nothing was moved.
@@ -154,8 +155,11 @@ impl Compactor {
             return Ok(CompactStep::Waiting);
         }
         let Some(pass) = context.begin_pass() else { return Ok(self.end(core)) };
+        // Code within `Frames::with_queue` may wait for a step, so a step must not wait for the queues under `moving`.
+        let queues = core.submitter.lock();
         let moving = core.moving.lock();
         let result = self.make(frames, pass.collect(), unobserved);
+        drop(queues);
         self.hindered |= result.is_err();
         let Some((mut transfers, bytes, ticket)) = result? else { return Ok(CompactStep::Waiting) };
         transfers.iter_mut().for_each(|transfer| transfer.arrive(core));

@@ -1,8 +1,5 @@
 //! Errors of a compaction step.
 
-use std::error::Error;
-use std::fmt;
-
 use sublet::{BeginDefragmentationError, CreateError};
 
 use crate::device::LostDevice;
@@ -31,32 +28,14 @@ pub enum CompactError {
     Submit(SubmitError),
 }
 
-impl fmt::Display for CompactError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("the device is lost, or an earlier submission returned `HalfDone`"),
-            Self::Begin(error) => error.fmt(f),
-            Self::Create(error) => error.fmt(f),
-            Self::View(error) => error.fmt(f),
-            Self::Open(error) => error.fmt(f),
-            Self::Use(error) => error.fmt(f),
-            Self::Submit(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for CompactError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => None,
-            Self::Begin(error) => error.source(),
-            Self::Create(error) => error.source(),
-            Self::View(error) => error.source(),
-            Self::Open(error) => error.source(),
-            Self::Use(error) => error.source(),
-            Self::Submit(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { CompactError:
+    Lost => "the device is lost, or an earlier submission returned `HalfDone`";
+    Begin(error) => "{error}";
+    Create(error) => "{error}";
+    View(error) => "{error}";
+    Open(error) => "{error}";
+    Use(error) => "{error}";
+    Submit(error) => "{error}";
 }
 
 impl LostDevice for CompactError {

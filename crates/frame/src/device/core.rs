@@ -42,8 +42,9 @@ pub(crate) struct QueueFamily {
     pub(crate) index: u32,
     pub(crate) flags: vk::QueueFlags,
     pub(crate) granularity: vk::Extent3D,
+    /// Protects the pools that no list uses; no lock is taken under it. Never held over a driver call.
     pools: Mutex<Idle<CommandPool>>,
-    /// Contexts that no list uses.
+    /// Protects the contexts that no list uses; no lock is taken under it. Held while their descriptor pools are reset.
     contexts: Mutex<Idle<ListContext>>,
 }
 
@@ -58,7 +59,8 @@ impl QueueFamily {
 /// Objects that wait for a ticket.
 pub(crate) enum RetiredDeviceObject {
     Pool(CommandPool),
-    /// Resources of lists that were not submitted although another family has released ownership for them.
+    /// Resources of lists that were not submitted although another family has released ownership for them. No lock is
+    /// taken under theirs.
     Released(Arc<Mutex<Vec<KeptObject>>>),
     /// A binary semaphore that the submission of the ticket has waited for.
     Semaphore(vk::Semaphore),
@@ -111,8 +113,20 @@ fn resume(panic: Option<Panic>) {
 
 /// The shared state of a device. Lives as long as the frames and all their lists and resources.
 ///
-/// Lock order: `moving`, `submitter`, `global`, `submission_state`. No lock is held while code of the program runs,
-/// except the queues within [`Frames::with_queue`](crate::Frames::with_queue).
+/// # Locks
+/// A lock is taken before those to its right. Each line that begins with `>` continues the first line.
+///
+/// ```text
+/// submitter > moving > name of a resource > its current body
+///     > views of a body; in a move, those of the old body before those of the new one
+///     > memory of a body > movables
+///     > global > pools of a family, RetiredDeviceObject::Released, retired, submission_state
+/// submitter > polling > submission_state
+/// ```
+///
+/// No other two locks of the package are held at once. Code of the program runs only under `submitter` (in
+/// [`Frames::with_queue`](crate::Frames::with_queue)) and `moving` (subscribers of a compactor), and as a subscriber of
+/// `tracing` under locks that are held while memory or descriptor pools are created or freed.
 pub(crate) struct DeviceCore {
     pub(crate) api: Api,
     pub(crate) instance: ash::Instance,
@@ -121,26 +135,33 @@ pub(crate) struct DeviceCore {
     pub(crate) clock: Clock,
     pub(crate) queues: Vec<QueueData>,
     pub(crate) families: Vec<QueueFamily>,
-    /// Held by the thread that uses the queues. Reentrant.
+    /// Protects the queues, and the scratch memory of submissions; taken before all others. Held over driver calls.
+    /// Reentrant.
     pub(crate) submitter: ReentrantMutex<RefCell<Submitter>>,
-    /// The tracked states. Held from the resolution of lists until the driver has accepted them.
+    /// Protects the tracked states; taken before `retired` and `submission_state`. Held from the resolution of lists
+    /// until the driver has accepted them.
     pub(crate) global: Mutex<Global>,
+    /// Protects fences and semaphores; no lock is taken under it. Never held over a driver call.
     pub(crate) submission_state: Mutex<SubmissionState>,
     pub(crate) retired_resources: RetiredResources,
     pub(crate) counts: DeviceCounters,
-    /// Resources that a compactor may move, and the lock that it holds during a step.
+    /// Resources that a compactor may move.
     pub(crate) movables: Movables,
+    /// Protects the objects of movable resources from replacement; taken before `global`. A compactor holds it during a
+    /// step, over driver calls and its subscribers.
     pub(crate) moving: Mutex<()>,
     pub(crate) aspects_apart: bool,
     pub(crate) info: ContextInfo,
     pub(crate) uploads: Arc<Uploads>,
+    /// Protects the pipelines for mips; no lock is taken under it. Held while the driver creates them.
     pub(crate) downsampler: Mutex<Downsampler>,
     pub(crate) render_passes: RenderPasses,
     pub(crate) layouts: KeptLayouts,
+    /// Protects the objects that wait for tickets; no lock is taken under it. Never held over a driver call.
     retired: Mutex<Retire<RetiredDeviceObject>>,
-    /// Kept to avoid allocations.
+    /// Protects a vector that is kept to avoid allocations; no lock is taken under it. Never held over a driver call.
     done: Mutex<Vec<RetiredDeviceObject>>,
-    /// Held to wait for fences and to reset them.
+    /// Protects submitted fences from being reset during a wait; taken before `submission_state`. Held over the wait.
     polling: Mutex<()>,
     lost: AtomicBool,
     poisoned: AtomicBool,

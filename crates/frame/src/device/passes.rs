@@ -218,7 +218,9 @@ impl<K: Copy + Eq + Hash, H: Copy> Cache<K, H> {
 /// The render passes and framebuffers of lists.
 #[derive(Default)]
 pub(crate) struct RenderPasses {
+    /// Protects the render passes; no lock is taken under it. Held while the driver creates or destroys one.
     passes: Mutex<Cache<PassInfo, vk::RenderPass>>,
+    /// Protects the framebuffers; no lock is taken under it. Held while the driver creates or destroys one.
     framebuffers: Mutex<Cache<FramebufferInfo, vk::Framebuffer>>,
 }
 
@@ -266,7 +268,8 @@ impl RenderPasses {
     }
 }
 
-/// Layouts that live as long as the core: descriptor sets allocated for them may be reused by any list.
+/// Layouts that live as long as the core: descriptor sets allocated for them may be reused by any list. No lock is
+/// taken under theirs, which is never held over a driver call.
 #[derive(Default)]
 pub(crate) struct KeptLayouts(Mutex<Vec<LayoutParts>>);
 

@@ -28,7 +28,8 @@ pub(crate) struct Uploads {
     info: UploadArenaCreateInfo<'static>,
     clock: Clock,
     timeline: TimelineId,
-    /// One arena for each family, because one family owns the buffer. Created on first use.
+    /// One arena for each family, because one family owns the buffer. Created on first use. No lock is taken under its
+    /// lock, which is held while the allocator creates, flushes or frees a page.
     arenas: Box<[Mutex<Option<FrameArena>>]>,
 }
 

@@ -1,8 +1,5 @@
 //! Errors of frames.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 use sublet::device::DriverError;
 use sublet::retire::{Ticket, TooManyTimelines};
@@ -44,35 +41,19 @@ pub enum CreateFramesError {
     Driver(DriverError),
 }
 
-impl fmt::Display for CreateFramesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queues { queues } => write!(f, "{queues} queues were given, but 1 to 16 are required"),
-            Self::NoFrames => f.write_str("`frames_in_flight` is 0, but at least 1 is required"),
-            Self::TooManyFrames { frames, most } => {
-                write!(f, "`frames_in_flight` is {frames}, but at most {most} is supported")
-            }
-            Self::Lost => f.write_str(LOST),
-            Self::NoSuchFamily { family } => write!(f, "the device has no queue family {family}"),
-            Self::Timelines(error) => error.fmt(f),
-            Self::Driver(error) => error.fmt(f),
-        }
-    }
+sublet_engines::errors! { CreateFramesError:
+    Queues { queues } => "{queues} queues were given, but 1 to 16 are required";
+    NoFrames => "`frames_in_flight` is 0, but at least 1 is required";
+    TooManyFrames { frames, most } => "`frames_in_flight` is {frames}, but at most {most} is supported";
+    Lost => "{LOST}" from &vk::Result::ERROR_DEVICE_LOST;
+    NoSuchFamily { family } => "the device has no queue family {family}";
+    Timelines(error) => "{error}";
+    Driver(error) => "{error}";
 }
 
 impl CreateFramesError {
     pub(crate) fn of(error: DriverError) -> Self {
         if error.result == vk::Result::ERROR_DEVICE_LOST { Self::Lost } else { Self::Driver(error) }
-    }
-}
-
-impl Error for CreateFramesError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            _ => None,
-        }
     }
 }
 
@@ -95,28 +76,12 @@ pub enum BeginError {
     Retired(sublet::CollectError),
 }
 
-impl fmt::Display for BeginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str(LOST),
-            Self::OtherFrames { ticket } => write!(f, "{ticket:?} belongs to other frames"),
-            Self::Driver(error) => error.fmt(f),
-            Self::Descriptors(error) => error.fmt(f),
-            Self::Retired(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for BeginError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::OtherFrames { .. } => None,
-            Self::Driver(error) => error.source(),
-            Self::Descriptors(error) => error.source(),
-            Self::Retired(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { BeginError:
+    Lost => "{LOST}" from &vk::Result::ERROR_DEVICE_LOST;
+    OtherFrames { ticket } => "{ticket:?} belongs to other frames";
+    Driver(error) => "{error}";
+    Descriptors(error) => "{error}";
+    Retired(error) => "{error}";
 }
 
 impl LostDevice for BeginError {
@@ -138,23 +103,10 @@ pub enum OpenError {
     Driver(DriverError),
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str(CLOSED),
-            Self::NoSuchQueue => f.write_str("the queue belongs to other frames"),
-            Self::Driver(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Driver(error) => error.source(),
-            Self::Lost | Self::NoSuchQueue => None,
-        }
-    }
+sublet_engines::errors! { OpenError:
+    Lost => "{CLOSED}";
+    NoSuchQueue => "the queue belongs to other frames";
+    Driver(error) => "{error}";
 }
 
 impl LostDevice for OpenError {
@@ -202,34 +154,15 @@ pub enum SubmitError {
     HalfDone(DriverError),
 }
 
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str(CLOSED),
-            Self::WrongQueue { list } => write!(f, "list {list} belongs to other frames or another queue"),
-            Self::Rendering { list } => write!(f, "list {list} begins rendering without ending it"),
-            Self::Broken { list, error } => {
-                write!(f, "list {list} is incomplete because a command failed: {error}")
-            }
-            Self::Flush(error) => error.fmt(f),
-            Self::Resolve(error) => error.fmt(f),
-            Self::Driver(error) => error.fmt(f),
-            Self::HalfDone(error) => {
-                write!(f, "{error}, after another queue had released resources: create new frames")
-            }
-        }
-    }
-}
-
-impl Error for SubmitError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Broken { error, .. } => error.source(),
-            Self::Flush(error) => error.source(),
-            Self::Driver(error) | Self::HalfDone(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { SubmitError:
+    Lost => "{CLOSED}";
+    WrongQueue { list } => "list {list} belongs to other frames or another queue";
+    Rendering { list } => "list {list} begins rendering without ending it";
+    Broken { list, error } => "list {list} is incomplete because a command failed: {error}", error;
+    Flush(error) => "{error}";
+    Resolve(error) => "{error}";
+    Driver(error) => "{error}";
+    HalfDone(error) => "{error}, after another queue had released resources: create new frames";
 }
 
 impl LostDevice for SubmitError {

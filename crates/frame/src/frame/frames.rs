@@ -19,7 +19,7 @@ use crate::resource::{
 use crate::track::{Global, ImageId, Queue, ResourceId, StateError, Use};
 
 /// Cores that a device may still use after a failed wait. They are stored here instead of passed to `mem::forget`, so
-/// that leak checkers for host memory do not report them.
+/// that leak checkers for host memory do not report them. No lock is taken under theirs.
 static LEAKED: parking_lot::Mutex<Vec<Arc<DeviceCore>>> = parking_lot::Mutex::new(Vec::new());
 
 /// Frames in flight: queues, timelines, command pools, uploads, descriptor sets, resource states, and objects that wait
@@ -83,7 +83,7 @@ pub struct Frames {
     slots: Vec<Vec<u64>>,
     frames: u64,
     maintain: Option<MaintainInfo>,
-    /// The lists of the current submission. Kept to avoid allocations.
+    /// Protects a vector that is kept to avoid allocations; no lock is taken under it. Never held during a submission.
     pub(super) lists: parking_lot::Mutex<Vec<CommandList>>,
 }
 

@@ -13,6 +13,7 @@ pub type UnwrittenObserver = Arc<dyn Fn(ResourceId) + Send + Sync>;
 /// The resources that were written, if an observer is set.
 pub(crate) struct Unwritten {
     observer: UnwrittenObserver,
+    /// Protects the set; no lock is taken under it. Never held while the observer runs.
     written: Mutex<HashSet<ResourceId>>,
 }
 

@@ -1,8 +1,5 @@
 //! Errors of command lists.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 use sublet::CreateError;
 use sublet::device::DriverError;
@@ -160,73 +157,41 @@ pub enum ListError {
     Driver(DriverError),
 }
 
-impl fmt::Display for ListError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("the device is lost"),
-            Self::Observer => f.write_str("the barrier observer panicked before the command was recorded"),
-            Self::OtherFrames => f.write_str("the resource belongs to other frames"),
-            Self::Use(error) => error.fmt(f),
-            Self::InsideRendering => f.write_str("the command is not allowed within rendering"),
-            Self::OutsideRendering => f.write_str("the command is only allowed within rendering"),
-            Self::NoLabel => f.write_str("no label is open"),
-            Self::NoRendering => {
-                f.write_str("the driver has no render passes, and dynamic rendering is not enabled")
-            },
-            Self::RenderingNeedsBarrier => f.write_str(
-                "a draw needs a barrier, but rendering cannot be interrupted: declare the use before rendering begins",
-            ),
-            Self::BufferUsage { needs, has } => write!(f, "the buffer needs the usage {needs:?}, but has {has:?}"),
-            Self::ImageUsage { needs, has } => write!(f, "the image needs the usage {needs:?}, but has {has:?}"),
-            Self::Queue { needs, has } => write!(f, "the queue needs one of {needs:?}, but has {has:?}"),
-            Self::OutOfRange { what, start, end, size } => {
-                write!(f, "{what} {start} to {end} were requested, but {size} are available")
-            }
-            Self::Misaligned { what, given, alignment } => {
-                write!(f, "{what} is {given}, but must be a multiple of {alignment}")
-            }
-            Self::Overlap { region, with } => write!(f, "regions {region} and {with} overlap"),
-            Self::TooFewBytes { needed, given } => write!(f, "the texels need {needed} bytes, but {given} were given"),
-            Self::Format { format, aspect } => write!(f, "the memory layout of {aspect:?} of {format:?} is not known"),
-            Self::FormatFeatures { format, needs, has } => {
-                write!(f, "{format:?} needs {needs:?}, but the device supports {has:?}")
-            }
-            Self::Samples { samples } => write!(f, "the image has {samples:?}, but one sample is required"),
-            Self::ResolveMode { mode, aspect } => write!(f, "{aspect:?} of this format cannot be resolved with {mode:?}"),
-            Self::DepthRange { min, max } => write!(f, "the depth range is {min} to {max}, but must be within 0 to 1"),
-            Self::NotEnabled { feature } => write!(f, "{feature} is required, but not enabled"),
-            Self::NoDescriptors => f.write_str("the frames have no descriptor device"),
-            Self::NoBinding { set, binding } => {
-                write!(f, "no pipeline with set {set}, binding {binding} is bound at this bind point")
-            }
-            Self::CreateUploads(error) => error.fmt(f),
-            Self::Upload(error) => error.fmt(f),
-            Self::CreateBinder(error) => error.fmt(f),
-            Self::Stage(error) => error.fmt(f),
-            Self::Layout(error) => error.fmt(f),
-            Self::Commit(error) => error.fmt(f),
-            Self::Create(error) => error.fmt(f),
-            Self::View(error) => error.fmt(f),
-            Self::Driver(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ListError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::CreateUploads(error) => error.source(),
-            Self::Upload(error) => error.source(),
-            Self::CreateBinder(error) => error.source(),
-            Self::Stage(error) => error.source(),
-            Self::Commit(error) => error.source(),
-            Self::Create(error) => error.source(),
-            Self::View(error) => error.source(),
-            Self::Driver(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { ListError:
+    Lost => "the device is lost" from &vk::Result::ERROR_DEVICE_LOST;
+    Observer => "the barrier observer panicked before the command was recorded";
+    OtherFrames => "the resource belongs to other frames";
+    Use(error) => "{error}";
+    InsideRendering => "the command is not allowed within rendering";
+    OutsideRendering => "the command is only allowed within rendering";
+    NoLabel => "no label is open";
+    NoRendering => "the driver has no render passes, and dynamic rendering is not enabled";
+    RenderingNeedsBarrier =>
+        "a draw needs a barrier, but rendering cannot be interrupted: declare the use before rendering begins";
+    BufferUsage { needs, has } => "the buffer needs the usage {needs:?}, but has {has:?}";
+    ImageUsage { needs, has } => "the image needs the usage {needs:?}, but has {has:?}";
+    Queue { needs, has } => "the queue needs one of {needs:?}, but has {has:?}";
+    OutOfRange { what, start, end, size } => "{what} {start} to {end} were requested, but {size} are available";
+    Misaligned { what, given, alignment } => "{what} is {given}, but must be a multiple of {alignment}";
+    Overlap { region, with } => "regions {region} and {with} overlap";
+    TooFewBytes { needed, given } => "the texels need {needed} bytes, but {given} were given";
+    Format { format, aspect } => "the memory layout of {aspect:?} of {format:?} is not known";
+    FormatFeatures { format, needs, has } => "{format:?} needs {needs:?}, but the device supports {has:?}";
+    Samples { samples } => "the image has {samples:?}, but one sample is required";
+    ResolveMode { mode, aspect } => "{aspect:?} of this format cannot be resolved with {mode:?}";
+    DepthRange { min, max } => "the depth range is {min} to {max}, but must be within 0 to 1";
+    NotEnabled { feature } => "{feature} is required, but not enabled";
+    NoDescriptors => "the frames have no descriptor device";
+    NoBinding { set, binding } => "no pipeline with set {set}, binding {binding} is bound at this bind point";
+    CreateUploads(error) => "{error}";
+    Upload(error) => "{error}";
+    CreateBinder(error) => "{error}";
+    Stage(error) => "{error}";
+    Layout(error) => "{error}";
+    Commit(error) => "{error}";
+    Create(error) => "{error}";
+    View(error) => "{error}";
+    Driver(error) => "{error}";
 }
 
 impl LostDevice for ListError {

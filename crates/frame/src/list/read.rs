@@ -1,6 +1,5 @@
 //! Read-backs from the device to the host.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +24,7 @@ enum ReadPhase {
     Lost,
 }
 
-/// The progress of a read-back.
+/// The progress of a read-back. No lock is taken under its lock, and wakers run after it is released.
 #[derive(Default)]
 pub(crate) struct ReadState(Mutex<(ReadPhase, Option<Waker>)>);
 
@@ -159,25 +158,11 @@ pub enum ReadError {
     Map(MapError),
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotReady => f.write_str("the device may not be done with the list: wait for it"),
-            Self::Never => f.write_str("the list was not submitted"),
-            Self::Lost => f.write_str("the device is lost"),
-            Self::Map(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ReadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Map(error) => error.source(),
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::NotReady | Self::Never => None,
-        }
-    }
+sublet_engines::errors! { ReadError:
+    NotReady => "the device may not be done with the list: wait for it";
+    Never => "the list was not submitted";
+    Lost => "the device is lost" from &vk::Result::ERROR_DEVICE_LOST;
+    Map(error) => "{error}";
 }
 
 impl LostDevice for ReadError {

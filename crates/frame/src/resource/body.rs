@@ -68,7 +68,8 @@ pub(crate) fn c_name(name: &str) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-/// The debug name of a resource. Moves keep it.
+/// The debug name of a resource. Moves keep it. Its lock is taken before that of the current body, and held while the
+/// driver sets the name.
 #[derive(Default)]
 pub(crate) struct DebugName(Mutex<Option<CString>>);
 
@@ -112,6 +113,7 @@ pub(crate) struct Body<K: ResourceClass> {
     memory: ResourceMemory,
     /// Number of open lists that use it, or [`CLOSED`].
     lists: AtomicU32,
+    /// Protects the views; taken before those of the replacement. Held while the driver creates one.
     pub(crate) views: Mutex<Views>,
 }
 
@@ -195,6 +197,8 @@ pub(crate) enum CurrentBody<K: ResourceClass> {
     Fixed(Arc<Body<K>>),
     /// Replaced by moves.
     Movable {
+        /// Protects the choice of the body; taken before the locks of the body and `global`. Locked for writing only to
+        /// replace the body, and for reading also over driver calls.
         body: RwLock<Arc<Body<K>>>,
         /// Its first handle and id: read without the lock until the first move.
         first: (K::Handle, K::Id),

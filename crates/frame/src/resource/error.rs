@@ -1,8 +1,5 @@
 //! Errors of creating resources and views.
 
-use std::error::Error;
-use std::fmt;
-
 use ash::vk;
 use sublet::device::DriverError;
 use sublet::{CreateError, HostImportError};
@@ -23,42 +20,15 @@ pub enum CreateResourceError {
     HostImport(HostImportError),
 }
 
-impl fmt::Display for CreateResourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("the device is lost"),
-            Self::Create(error) => error.fmt(f),
-            Self::OtherFrames => f.write_str("the shared memory belongs to other frames"),
-            Self::HostImport(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for CreateResourceError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::Create(error) => error.source(),
-            Self::OtherFrames => None,
-            Self::HostImport(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { CreateResourceError:
+    Lost => "the device is lost" from &vk::Result::ERROR_DEVICE_LOST;
+    Create(error: CreateError) => "{error}";
+    OtherFrames => "the shared memory belongs to other frames";
+    HostImport(error: HostImportError) => "{error}";
 }
 
 impl LostDevice for CreateResourceError {
     const LOST: Self = Self::Lost;
-}
-
-impl From<CreateError> for CreateResourceError {
-    fn from(error: CreateError) -> Self {
-        Self::Create(error)
-    }
-}
-
-impl From<HostImportError> for CreateResourceError {
-    fn from(error: HostImportError) -> Self {
-        Self::HostImport(error)
-    }
 }
 
 /// An error of creating a view.
@@ -100,38 +70,14 @@ pub enum ViewError {
     Driver(DriverError),
 }
 
-impl fmt::Display for ViewError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("the device is lost"),
-            Self::Usage { usage } => write!(f, "images with the usage {usage:?} cannot have views"),
-            Self::Conversion { format } => {
-                write!(
-                    f,
-                    "a view of {format:?} needs a sampler conversion: create views of its planes, or your own view"
-                )
-            }
-            Self::OutOfRange { what, start, end, size } => {
-                write!(f, "{what} {start} to {end} were requested, but the image has {size}")
-            }
-            Self::Aspects { asked, has } => {
-                write!(f, "{asked:?} were requested, but the image has {has:?}")
-            }
-            Self::Driver(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ViewError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::Usage { .. } | Self::Conversion { .. } | Self::OutOfRange { .. } | Self::Aspects { .. } => {
-                None
-            }
-            Self::Driver(error) => error.source(),
-        }
-    }
+sublet_engines::errors! { ViewError:
+    Lost => "the device is lost" from &vk::Result::ERROR_DEVICE_LOST;
+    Usage { usage } => "images with the usage {usage:?} cannot have views";
+    Conversion { format } =>
+        "a view of {format:?} needs a sampler conversion: create views of its planes, or your own view";
+    OutOfRange { what, start, end, size } => "{what} {start} to {end} were requested, but the image has {size}";
+    Aspects { asked, has } => "{asked:?} were requested, but the image has {has:?}";
+    Driver(error) => "{error}";
 }
 
 impl LostDevice for ViewError {

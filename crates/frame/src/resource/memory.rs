@@ -133,7 +133,8 @@ fn free(core: &DeviceCore, allocation: Option<Allocation>) {
 }
 
 /// The memory of a movable resource. During a move, two bodies use it: the source and the destination of the copy. The
-/// first one to be dropped rolls back or completes the move.
+/// first one to be dropped rolls back or completes the move. Its lock is taken before that of [`Movables`], and held
+/// while the allocator does so.
 pub(crate) struct MovableMemory(Mutex<MovableState>);
 
 struct MovableState {
@@ -200,7 +201,7 @@ pub(crate) enum Movable {
     Image(WeakImage),
 }
 
-/// Movable resources by allocation.
+/// Movable resources by allocation. No lock is taken under theirs, which is never held over a driver call.
 #[derive(Default)]
 pub(crate) struct Movables(Mutex<HashMap<AllocationId, Movable>>);
 

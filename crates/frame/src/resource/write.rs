@@ -1,8 +1,6 @@
 //! Host writes into buffers.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
-use std::error::Error;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -121,30 +119,12 @@ pub enum WriteError {
     Map(MapError),
 }
 
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost => f.write_str("the device is lost"),
-            Self::OutOfRange { offset, count, size } => {
-                write!(f, "{count} bytes at offset {offset} exceed the buffer of {size} bytes")
-            }
-            Self::NotHostVisible => f.write_str(
-                "the buffer has no host access: use an upload, or create it with `HOST_ACCESS_SEQUENTIAL_WRITE`",
-            ),
-            Self::InUse => f.write_str("a list may still use the buffer: wait, or use one buffer for each frame in flight"),
-            Self::Map(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for WriteError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::Map(error) => error.source(),
-            _ => None,
-        }
-    }
+sublet_engines::errors! { WriteError:
+    Lost => "the device is lost" from &vk::Result::ERROR_DEVICE_LOST;
+    OutOfRange { offset, count, size } => "{count} bytes at offset {offset} exceed the buffer of {size} bytes";
+    NotHostVisible => "the buffer has no host access: use an upload, or create it with `HOST_ACCESS_SEQUENTIAL_WRITE`";
+    InUse => "a list may still use the buffer: wait, or use one buffer for each frame in flight";
+    Map(error) => "{error}";
 }
 
 impl LostDevice for WriteError {

@@ -85,7 +85,15 @@ impl BarrierBatch {
             ),
             RawHandle::Buffer { .. } => self.push_memory(edge),
             RawHandle::Image { handle, shape } => {
-                shape.rectangles(start, end, |rectangle| self.push_image(handle, rectangle, edge));
+                shape.rectangles(start, end, |rectangle| {
+                    // With maintenance9, a layer of a volume is a slice. REMAINING_ARRAY_LAYERS includes all slices.
+                    let layer_count = if shape.has_one_layer() {
+                        vk::REMAINING_ARRAY_LAYERS
+                    } else {
+                        rectangle.layers.end - rectangle.layers.start
+                    };
+                    self.push_image(handle, rectangle, layer_count, edge);
+                });
             }
         }
     }
@@ -108,13 +116,13 @@ impl BarrierBatch {
         }
     }
 
-    fn push_image(&mut self, image: vk::Image, rectangle: Rectangle, edge: &Edge) {
+    fn push_image(&mut self, image: vk::Image, rectangle: Rectangle, layer_count: u32, edge: &Edge) {
         let range = vk::ImageSubresourceRange {
             aspect_mask: rectangle.aspects,
             base_mip_level: rectangle.mips.start,
             level_count: rectangle.mips.end - rectangle.mips.start,
             base_array_layer: rectangle.layers.start,
-            layer_count: rectangle.layers.end - rectangle.layers.start,
+            layer_count,
         };
         for barrier in self.images.iter_mut().rev().take(MERGE_WINDOW) {
             if barrier.image == image

@@ -63,6 +63,10 @@ impl ImageShape {
         Self { aspects, mips, layers, apart: apart && aspects.as_raw().count_ones() > 1 }
     }
 
+    pub(crate) fn has_one_layer(&self) -> bool {
+        self.layers == 1
+    }
+
     fn plane_size(&self) -> u64 {
         u64::from(self.mips) * u64::from(self.layers)
     }

@@ -18,7 +18,7 @@ use crate::compact;
 use crate::fixture::{FrameFixture, PROFILES, buffer, frames_with, gpu, image, image_info, parts};
 
 /// Runs a test on a thread, so that a deadlock fails instead of blocking.
-fn in_time(test: impl FnOnce() + Send + 'static) {
+pub(crate) fn in_time(test: impl FnOnce() + Send + 'static) {
     let (done, reported) = mpsc::channel();
     let thread = thread::spawn(move || {
         test();

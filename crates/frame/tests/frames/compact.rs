@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
-use sublet_frame::track::{StateError, Subresources, Use};
+use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     BarrierObserver, Buffer, CompactError, CompactStep, Compactor, CompactorCreateInfo, Frames, Image,
     ImageData, MovedResource, SubmitError, ViewInfo,
@@ -14,10 +14,10 @@ use sublet_frame::{
 use crate::fixture::{FrameFixture, PROFILES, auto, frames, frames_with, gpu, image_info};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
-const SIZE: u64 = 16 << 10;
+pub(crate) const SIZE: u64 = 16 << 10;
 
 /// Creates frames with blocks of a few resources each.
-fn fixture(profile: &str, queues: u32) -> FrameFixture {
+pub(crate) fn fixture(profile: &str, queues: u32) -> FrameFixture {
     fixture_with(profile, queues, None)
 }
 
@@ -99,7 +99,7 @@ fn scattered_among(
     Ok((buffers, images))
 }
 
-fn check(frames: &mut Frames, buffers: &[Buffer], images: &[Image]) -> Result<(), Box<dyn Error>> {
+pub(crate) fn check(frames: &mut Frames, buffers: &[Buffer], images: &[Image]) -> Result<(), Box<dyn Error>> {
     let mut list = frames.list(frames.queue(0))?;
     let mut reads = Vec::new();
     for (at, (buffer, image)) in (0_u8..).zip(buffers.iter().zip(images)) {
@@ -512,109 +512,6 @@ fn every_call_fails_in_turn() {
         }
     }
     assert!(tried > 80, "only {tried} calls failed");
-}
-
-#[test]
-fn other_threads_record_lists_during_a_step() {
-    let mut fixture = fixture("lavapipe", 2);
-    let frames = fixture.frames.as_mut().unwrap();
-    let (buffers, images) = scattered(frames).unwrap();
-    let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 2, ..info(frames) });
-    for round in 0..20 {
-        frames.begin().unwrap();
-        compactor.request();
-        let (shared, queue) = (&*frames, frames.queue(round % 2));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for (at, buffer) in (0_u32..).zip(&buffers) {
-                    let mut list = shared.list(queue).unwrap();
-                    list.fill_buffer(buffer, 0..SIZE, at * 0x0101_0101).unwrap();
-                    shared.submit(queue, [list]).unwrap();
-                }
-            });
-            compactor.step(shared).unwrap();
-        });
-        frames.end();
-    }
-    check(frames, &buffers, &images).unwrap();
-    drop((buffers, images, compactor));
-    fixture.finish();
-}
-
-#[test]
-fn resources_frozen_by_another_thread_do_not_move() {
-    let mut fixture = fixture("lavapipe", 2);
-    let shown = Use::COPY_SOURCE;
-    let mut frozen = 0;
-    for _ in 0..20 {
-        let frames = fixture.frames.as_mut().unwrap();
-        let (buffers, images) = scattered(frames).unwrap();
-        frames.wait_idle().unwrap();
-        let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 1, ..info(frames) });
-        compactor.request();
-        let (shared, queue) = (&*frames, frames.queue(0));
-        std::thread::scope(|scope| {
-            let freezing = scope.spawn(|| {
-                let mut frozen = 0;
-                for buffer in buffers.iter().rev().cycle().take(30) {
-                    let mut list = shared.list(queue).unwrap();
-                    unsafe { list.use_buffer(buffer, 0..SIZE, shown) }.unwrap();
-                    let id = buffer.id();
-                    shared.submit(queue, [list]).unwrap();
-                    if shared.freeze(id, shown).is_ok() {
-                        std::thread::yield_now();
-                        assert_eq!(buffer.id(), id, "the buffer was moved");
-                        frozen += 1;
-                        shared.thaw(id).unwrap();
-                    }
-                }
-                frozen
-            });
-            while !freezing.is_finished() {
-                compactor.request();
-                compactor.step(shared).unwrap();
-                shared.collect().unwrap();
-            }
-            frozen += freezing.join().unwrap();
-        });
-        check(frames, &buffers, &images).unwrap();
-    }
-    assert!(frozen > 100, "only {frozen} were frozen");
-    fixture.finish();
-}
-
-#[test]
-fn the_old_id_of_a_moved_resource_cannot_be_frozen() {
-    let mut fixture = fixture("lavapipe", 1);
-    let frames = fixture.frames.as_mut().unwrap();
-    let (buffers, images) = scattered(frames).unwrap();
-    frames.wait_idle().unwrap();
-    let ids: Vec<_> = buffers.iter().map(Buffer::id).collect();
-    // The list keeps the old buffers that it reads.
-    fixture.gpu.hold_submissions(true);
-    let frames = fixture.frames.as_mut().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
-    for buffer in &buffers {
-        unsafe { list.use_buffer(buffer, 0..SIZE, Use::COPY_SOURCE) }.unwrap();
-    }
-    frames.submit(frames.queue(0), [list]).unwrap();
-    let mut compactor = Compactor::new(info(frames));
-    compactor.request();
-    frames.begin().unwrap();
-    assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Moved { .. }));
-    let mut moved = 0;
-    for (buffer, &id) in buffers.iter().zip(&ids).filter(|(buffer, id)| buffer.id() != **id) {
-        moved += 1;
-        assert!(matches!(frames.freeze(id, Use::COPY_SOURCE), Err(StateError::Destroyed { .. })));
-        let mut list = frames.list(frames.queue(0)).unwrap();
-        unsafe { list.use_buffer(buffer, 0..SIZE, Use::COPY_SOURCE) }.unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.freeze(buffer.id(), Use::COPY_SOURCE).unwrap();
-    }
-    assert!(moved > 0);
-    frames.end();
-    drop((buffers, images, compactor));
-    fixture.finish();
 }
 
 #[test]

@@ -4,10 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::sim;
+use sublet::{Allocator, sim};
+use sublet_descriptors::{BindingModel, DescriptorDevice};
 use sublet_frame::{Frames, ImageData};
 
-use crate::fixture::{PROFILES, frames, gpu, image_info, parts};
+use crate::fixture::{PROFILES, frames, gpu, image_info, parts_with};
 
 /// Two frames with uploads, copies, images, read-backs and two queues, the second of which is `other`; and a layout.
 pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn Error>> {
@@ -46,10 +47,14 @@ pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Runs the program with one failing call, then without. Returns true if an error was returned.
-fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
+type FallibleProgram<'a> =
+    &'a dyn Fn(&mut Frames, &Arc<Allocator>, &DescriptorDevice, &sim::Gpu) -> Result<(), Box<dyn Error>>;
+
+/// Runs a program with one failing call, then without. Returns true if an error was returned.
+fn run(profile: &str, fault: Option<(&str, u64)>, program: FallibleProgram<'_>) -> (bool, sim::Gpu) {
     let gpu = gpu(profile, 2);
-    let (allocator, descriptors) = parts(&gpu);
+    // The layout of the program is for sets.
+    let (allocator, descriptors) = parts_with(&gpu, BindingModel::Sets);
     if let Some((call, n)) = fault {
         gpu.faults().fail_nth(call, n, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     }
@@ -61,14 +66,15 @@ fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
         frames(&gpu, &allocator, &descriptors, 2)
     });
     let frames = made.as_mut().unwrap();
-    if let Err(error) = program(frames, 1) {
+    if let Err(error) = program(frames, &allocator, &descriptors, &gpu) {
         failed = true;
         assert!(!error.to_string().is_empty());
         gpu.faults().clear();
         // Nothing is left behind, and the program works.
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0, "{fault:?}");
-        program(frames, 1).unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
+        program(frames, &allocator, &descriptors, &gpu)
+            .unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
     }
     gpu.faults().clear();
     drop(made);
@@ -105,21 +111,30 @@ pub(crate) fn may_fail(call: &str) -> bool {
         || ["vkGetSemaphoreCounterValue", "vkGetFenceStatus"].contains(&call)
 }
 
-#[test]
-fn every_call_fails_in_turn() {
+/// Runs a program on each device, and each of its calls fails in turn. Returns how many of them made the program fail.
+pub(crate) fn fail_each_call<'a>(
+    profiles: impl IntoIterator<Item = &'a str>,
+    program: FallibleProgram<'_>,
+) -> usize {
     let mut tried = 0;
-    for profile in PROFILES {
-        let (failed, gpu) = run(profile, None);
-        assert!(!failed);
+    for profile in profiles {
+        let (failed, gpu) = run(profile, None, program);
+        assert!(!failed, "{profile}");
         let counts = gpu.call_counts();
         drop(gpu);
         for (call, count) in counts.into_iter().filter(|(call, _)| may_fail(call)) {
             for n in 0..count {
-                let (failed, _) = run(profile, Some((call, n)));
+                let (failed, _) = run(profile, Some((call, n)), program);
                 // Calls in destructors and calls with a fallback do not fail the program.
                 tried += usize::from(failed);
             }
         }
     }
+    tried
+}
+
+#[test]
+fn every_call_fails_in_turn() {
+    let tried = fail_each_call(PROFILES, &|frames, _, _, _| program(frames, 1));
     assert!(tried > 100, "only {tried} calls failed");
 }

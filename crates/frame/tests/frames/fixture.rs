@@ -36,9 +36,14 @@ fn gpu_with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> sim::Gp
 
 /// Creates an allocator and a descriptor device.
 pub(crate) fn parts(gpu: &sim::Gpu) -> (Arc<Allocator>, DescriptorDevice) {
+    parts_with(gpu, BindingModel::Auto)
+}
+
+pub(crate) fn parts_with(gpu: &sim::Gpu, model: BindingModel) -> (Arc<Allocator>, DescriptorDevice) {
     // SAFETY, here and below: the tests drop what they make before the device.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap();
-    let descriptors = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(gpu)) }.unwrap();
+    let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(gpu) };
+    let descriptors = unsafe { DescriptorDevice::new(&info) }.unwrap();
     (Arc::new(allocator), descriptors)
 }
 
@@ -86,9 +91,7 @@ impl FrameFixture {
     /// Creates the fixture with one queue, and descriptors in sets or buffers.
     pub(crate) fn with_model(profile: &str, model: BindingModel) -> Self {
         let gpu = gpu(profile, 1);
-        let (allocator, _) = parts(&gpu);
-        let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        let descriptors = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        let (allocator, descriptors) = parts_with(&gpu, model);
         let frames = frames(&gpu, &allocator, &descriptors, 1).unwrap();
         Self { frames: Some(frames), descriptors, allocator, gpu }
     }

@@ -14,6 +14,7 @@ use sublet_frame::{
 
 use crate::faults::{may_fail, program};
 use crate::fixture::{FrameFixture, PROFILES, auto, frames, frames_with, gpu, image_info, parts};
+use crate::paint::binding;
 
 const COMPUTE: BindPoint = BindPoint::Compute;
 const LOST: vk::Result = vk::Result::ERROR_DEVICE_LOST;
@@ -91,16 +92,8 @@ fn all(frames: &mut Frames, gpu: &sim::Gpu, binds: bool) -> Result<(), Box<dyn E
         vk::DescriptorType::STORAGE_BUFFER,
         vk::DescriptorType::SAMPLED_IMAGE,
     ];
-    let bindings: Vec<_> = (0..)
-        .zip(kinds)
-        .map(|(number, kind)| {
-            vk::DescriptorSetLayoutBinding::default()
-                .binding(number)
-                .descriptor_type(kind)
-                .descriptor_count(1)
-                .stage_flags(vk::ShaderStageFlags::COMPUTE)
-        })
-        .collect();
+    let stages = vk::ShaderStageFlags::COMPUTE;
+    let bindings: Vec<_> = (0..).zip(kinds).map(|(number, kind)| binding(number, kind, stages)).collect();
     let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
     let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }?;
     // Errors of the test's own driver calls are not counted.

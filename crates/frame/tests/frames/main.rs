@@ -11,16 +11,19 @@
 
 mod callbacks;
 mod compact;
+mod compact_threads;
 mod faults;
 mod fill;
 mod fixture;
 mod foreign;
+mod heaps;
 mod host;
 mod images;
 mod life;
 mod long;
 mod lost;
 mod make;
+mod mixed;
 mod outside;
 mod paint;
 mod programs;

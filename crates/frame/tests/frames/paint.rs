@@ -11,6 +11,19 @@ pub(crate) fn words(code: &[u8]) -> Vec<u32> {
     ash::util::read_spv(&mut std::io::Cursor::new(code)).unwrap()
 }
 
+/// Returns a binding of one descriptor.
+pub(crate) fn binding(
+    number: u32,
+    kind: vk::DescriptorType,
+    stages: vk::ShaderStageFlags,
+) -> vk::DescriptorSetLayoutBinding<'static> {
+    vk::DescriptorSetLayoutBinding::default()
+        .binding(number)
+        .descriptor_type(kind)
+        .descriptor_count(1)
+        .stage_flags(stages)
+}
+
 pub(crate) struct Painter {
     device: ash::Device,
     pub(crate) layout: PipelineLayout,
@@ -21,15 +34,10 @@ impl Painter {
     /// Creates a pipeline for colors of four bytes.
     pub(crate) fn new(device: &ash::Device, frames: &Frames) -> Self {
         let stages = vk::ShaderStageFlags::FRAGMENT;
-        let binding = |number, kind| {
-            vk::DescriptorSetLayoutBinding::default()
-                .binding(number)
-                .descriptor_type(kind)
-                .descriptor_count(1)
-                .stage_flags(stages)
-        };
-        let bindings =
-            [binding(0, vk::DescriptorType::STORAGE_BUFFER), binding(1, vk::DescriptorType::SAMPLED_IMAGE)];
+        let bindings = [
+            binding(0, vk::DescriptorType::STORAGE_BUFFER, stages),
+            binding(1, vk::DescriptorType::SAMPLED_IMAGE, stages),
+        ];
         let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }.unwrap();
         let shape = PipelineInfo {

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
 
 use ash::{ext, vk};
+use sublet_descriptors::heap_ffi;
 use sublet_frame::Features;
 
 const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
@@ -17,6 +18,8 @@ pub(crate) struct Device {
     pub(crate) physical_device: vk::PhysicalDevice,
     pub(crate) instance: ash::Instance,
     pub(crate) name: String,
+    /// True if Vulkan's own descriptor heaps are enabled, with the addresses that they need.
+    pub(crate) heaps: bool,
     messenger: vk::DebugUtilsMessengerEXT,
     debug: ext::debug_utils::Instance,
     /// Boxed, so that the layer's pointer stays valid.
@@ -57,6 +60,10 @@ impl Device {
         let family = families.iter().position(|family| family.queue_flags.contains(wanted));
         let family = u32::try_from(family.ok_or("no queue that draws")?)?;
         let on = |wanted: bool| vk::Bool32::from(wanted);
+        let offered = unsafe { instance.enumerate_device_extension_properties(physical_device) }?;
+        let heaps = offered
+            .iter()
+            .any(|offer| offer.extension_name_as_c_str().is_ok_and(|name| name == heap_ffi::NAME));
         let mut wanted13 = vk::PhysicalDeviceVulkan13Features {
             synchronization2: on(features.synchronization2),
             dynamic_rendering: on(features.dynamic_rendering),
@@ -65,14 +72,27 @@ impl Device {
         let mut wanted12 = vk::PhysicalDeviceVulkan12Features {
             timeline_semaphore: on(features.timeline_semaphore),
             separate_depth_stencil_layouts: on(features.separate_depth_stencil_layouts),
+            buffer_device_address: on(heaps),
             ..Default::default()
         };
         let queues =
             [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
-        let info = vk::DeviceCreateInfo::default()
+        let mut with_heaps = heap_ffi::PhysicalDeviceDescriptorHeapFeaturesEXT {
+            descriptor_heap: vk::TRUE,
+            ..Default::default()
+        };
+        let mut with_flags = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
+        let extensions = [heap_ffi::NAME.as_ptr(), ash::khr::maintenance5::NAME.as_ptr()];
+        let mut info = vk::DeviceCreateInfo::default()
             .queue_create_infos(&queues)
             .push_next(&mut wanted13)
             .push_next(&mut wanted12);
+        if heaps {
+            info = info
+                .enabled_extension_names(&extensions)
+                .push_next(&mut with_heaps)
+                .push_next(&mut with_flags);
+        }
         let device = unsafe { instance.create_device(physical_device, &info, None) }?;
         let queue = unsafe { device.get_device_queue(family, 0) };
         let name = properties.device_name_as_c_str()?.to_string_lossy().into_owned();
@@ -83,6 +103,7 @@ impl Device {
             physical_device,
             instance,
             name,
+            heaps,
             messenger,
             debug,
             messages,

@@ -11,6 +11,7 @@
 )]
 
 mod device;
+mod heaps;
 #[path = "../frames/make.rs"]
 mod make;
 mod mips;
@@ -23,8 +24,10 @@ mod random;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
-use sublet_descriptors::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, MemoryUsage};
+use sublet_descriptors::{
+    BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
+};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
@@ -32,23 +35,14 @@ use sublet_frame::{
 };
 
 use device::Device;
-use paint::{Painter, PipelineInfo, words};
+use paint::{Painter, PipelineInfo, binding, words};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u32 = 16;
 
 /// Creates the layout of one set with bindings of these types.
 fn layout(frames: &Frames, stages: vk::ShaderStageFlags, kinds: &[vk::DescriptorType]) -> PipelineLayout {
-    let bindings: Vec<_> = (0..)
-        .zip(kinds)
-        .map(|(number, &kind)| {
-            vk::DescriptorSetLayoutBinding::default()
-                .binding(number)
-                .descriptor_type(kind)
-                .descriptor_count(1)
-                .stage_flags(stages)
-        })
-        .collect();
+    let bindings: Vec<_> = (0..).zip(kinds).map(|(number, &kind)| binding(number, kind, stages)).collect();
     let set = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
     unsafe { frames.create_pipeline_layout(&[set], &[]) }.unwrap()
 }
@@ -171,10 +165,9 @@ fn shared(frames: &mut Frames) {
 }
 
 /// Dispatches that read the results of the previous one.
-fn dispatches(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
+fn dispatches(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let numbers = buffer(frames, 256, vk::BufferUsageFlags::STORAGE_BUFFER);
     let arguments = buffer(frames, 64, vk::BufferUsageFlags::INDIRECT_BUFFER);
-    let _ = device;
     for frame in 0..3_u32 {
         frames.begin().unwrap();
         let queue = frames.queue(0);
@@ -388,22 +381,32 @@ fn forgets_a_read(message: &str) -> bool {
         .all(|part| message.contains(part))
 }
 
-/// Returns the contents of the rendered images; `None` without a device.
-fn run(features: Features) -> Option<Vec<Vec<u8>>> {
-    let device = match Device::new(features) {
-        Ok(device) => device,
+/// Returns the device; `None` if there is none.
+fn open(features: Features) -> Option<Device> {
+    match Device::new(features) {
+        Ok(device) => Some(device),
         Err(error) => {
             assert!(std::env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{error}");
             eprintln!("skipped: {error}");
-            return None;
+            None
         }
-    };
+    }
+}
+
+/// Creates frames, and what they use.
+fn parts(
+    device: &Device,
+    features: Features,
+    flags: AllocatorCreateFlags,
+    descriptor_features: DescriptorFeatures,
+) -> (Arc<Allocator>, DescriptorDevice, Frames) {
     let version = vk::API_VERSION_1_3;
     let (instance, ash, physical) = (&device.instance, &device.device, device.physical_device);
-    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::new(instance, ash, physical, version)) };
-    let allocator = Arc::new(allocator.unwrap());
+    let info = AllocatorCreateInfo { flags, ..AllocatorCreateInfo::new(instance, ash, physical, version) };
+    let allocator = Arc::new(unsafe { Allocator::new(&info) }.unwrap());
     let info = DescriptorDeviceCreateInfo {
         model: BindingModel::Sets,
+        features: descriptor_features,
         ..DescriptorDeviceCreateInfo::new(instance, ash, physical, version)
     };
     let descriptors = unsafe { DescriptorDevice::new(&info) }.unwrap();
@@ -413,7 +416,16 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, ash, physical, version, &allocator, &queues)
     };
-    let mut frames = unsafe { Frames::new(&info) }.unwrap();
+    let frames = unsafe { Frames::new(&info) }.unwrap();
+    (allocator, descriptors, frames)
+}
+
+/// Returns the contents of the rendered images; `None` without a device.
+fn run(features: Features) -> Option<Vec<Vec<u8>>> {
+    let device = open(features)?;
+    let (allocator, descriptors, mut frames) =
+        parts(&device, features, AllocatorCreateFlags::empty(), DescriptorFeatures::empty());
+    let ash = &device.device;
 
     transfers(&mut frames);
     shared(&mut frames);
@@ -425,7 +437,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let compute = vk::ShaderStageFlags::COMPUTE;
     let add = layout(&frames, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
     let adding = compute_pipeline(&device, add.handle(), include_bytes!("add.spv"));
-    dispatches(&device, &mut frames, &add, adding);
+    dispatches(&mut frames, &add, adding);
     let kinds = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_BUFFER];
     let look = layout(&frames, compute, &kinds);
     let looking = compute_pipeline(&device, look.handle(), include_bytes!("texels.spv"));

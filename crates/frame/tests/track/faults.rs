@@ -65,7 +65,10 @@ fn images(batch: &BarrierBatch) -> Vec<(Layout, Layout, std::ops::Range<u32>, st
         .map(|barrier| {
             let part = &barrier.subresource_range;
             let mips = range(part.base_mip_level, part.level_count);
-            (barrier.old_layout, barrier.new_layout, mips, range(part.base_array_layer, part.layer_count))
+            // A barrier on an image with one layer has REMAINING_ARRAY_LAYERS.
+            let count =
+                if part.layer_count == ash::vk::REMAINING_ARRAY_LAYERS { 1 } else { part.layer_count };
+            (barrier.old_layout, barrier.new_layout, mips, range(part.base_array_layer, count))
         })
         .collect();
     images.sort_by_key(|image| (image.2.start, image.3.start));

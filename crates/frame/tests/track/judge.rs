@@ -161,7 +161,7 @@ impl<'a> Judge<'a> {
     }
 
     fn command(&mut self, queue: usize, uses: &[Access1]) -> Result<Vec<&'static str>, Fault> {
-        let mut told = Vec::new();
+        let mut fed = Vec::new();
         for usage in uses {
             let at = usage.resource;
             // Discarded contents need no owner.
@@ -179,10 +179,10 @@ impl<'a> Judge<'a> {
             }
             let Access1 { stages, access, unordered, .. } = *usage;
             for (cells, keeps) in [(wanted, true), (unwanted, false)] {
-                told.push(FeedUse { part: self.part(at, &cells), stages, access, keeps, unordered });
+                fed.push(FeedUse { part: self.part(at, &cells), stages, access, keeps, unordered });
             }
         }
-        let rules = self.feed.command(queue, &told);
+        let rules = self.feed.command(queue, &fed);
         uses.iter().for_each(|usage| self.note(usage));
         Ok(rules)
     }
@@ -210,7 +210,7 @@ impl<'a> Judge<'a> {
         bars: &[Bar],
         event: Option<usize>,
     ) -> Result<Vec<&'static str>, Fault> {
-        let told: Vec<_> = bars
+        let fed: Vec<_> = bars
             .iter()
             .map(|bar| FeedBarrier {
                 src: bar.src,
@@ -220,7 +220,7 @@ impl<'a> Judge<'a> {
                 families: bar.families,
             })
             .collect();
-        let rules = self.feed.barriers(queue, &told, event.map(wide));
+        let rules = self.feed.barriers(queue, &fed, event.map(wide));
         for bar in bars.iter().filter(|bar| bar.layouts.0 != bar.layouts.1) {
             let Some((at, cells)) = &bar.on else { continue };
             for &cell in cells {

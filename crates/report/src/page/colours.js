@@ -51,6 +51,12 @@ class Palette {
     for (const kind of Object.keys(KINDS)) this.kinds[kind] = value(`kind-${kind.toLowerCase().replace('_', '-')}`);
     const names = Array.from({ length: NAME_COLOURS }, (_, at) => value(`name-${at}`));
     this.names = SHADES.map((shade) => names.map((colour) => shaded(colour, shade))).flat();
+    this.roles = {};
+    for (const role of Object.keys(ROLES)) this.roles[role] = value(`role-${role}`);
+    this.reserved = value('gauge-reserved');
+    this.used = value('gauge-used');
+    this.warning = value('warning');
+    this.selection = value('selection');
     this.unnamed = value('unnamed');
     this.free = value('free');
     this.hatch = value('hatch');
@@ -71,6 +77,7 @@ class Palette {
   }
 
   of(allocation, by) {
+    if (by === 'role') return this.roles[roleOf(allocation)];
     return by === 'name' ? this.byName(allocation.name) : this.byKind(allocation.kind);
   }
 

@@ -6,6 +6,22 @@ function markDifferences(before, now, differences) {
   for (const at of differences.gone) before.allocations[at].isOnlyHere = true;
 }
 
+// The same for two moments of one recording, by the numbers of allocations. Also marks those at another place.
+function markChanges(before, now) {
+  const was = new Map(before.allocations.map((chunk) => [chunk.allocation.number, chunk]));
+  const isSame = (a, b) => a.number === b.number && a.dedicated === b.dedicated && a.vector.key === b.vector.key;
+  for (const chunk of now.allocations) {
+    const old = was.get(chunk.allocation.number);
+    was.delete(chunk.allocation.number);
+    chunk.isOnlyHere = old === undefined;
+    if (old !== undefined && (old.offset !== chunk.offset || !isSame(old.strip, chunk.strip))) {
+      chunk.isMoved = true;
+      old.isMoved = true;
+    }
+  }
+  for (const chunk of was.values()) chunk.isOnlyHere = true;
+}
+
 // Sums of both by one key, for keys with a difference.
 function changesBy(before, now, keyOf) {
   const rows = new Map();
@@ -62,6 +78,8 @@ function vectorsOfBoth(before, now) {
 // `pick(chunk, which)` selects a chunk of the snapshot 'before' or 'now'.
 function showComparison(before, now, matching, pick) {
   const bars = byId('comparison-bars');
+  bars.textContent = '';
+  byId('comparison-tables').textContent = '';
   const pairs = vectorsOfBoth(before, now);
   const all = { label: 'All memory', before: before.total, now: now.total };
   const scale = Math.max(1, before.total.reserved, now.total.reserved);
@@ -76,11 +94,14 @@ function showComparison(before, now, matching, pick) {
   const gone = before.allocations.filter((chunk) => chunk.isOnlyHere);
   const sum = (chunks) => exact(chunks.reduce((bytesOfAll, chunk) => bytesOfAll + chunk.size, 0));
   const guess = matching === 'ids' ? '' : ' Recognised by place, size, kind and name, because the snapshots are not of one run: a guess.';
-  byId('comparison-tables').append(...[
+  const moved = now.allocations.filter((chunk) => chunk.isMoved);
+  const tables = [
     changeTable('changed-names', 'By name', 'Name', changesBy(before, now, (chunk) => chunk.name || null), 'unnamed'),
     changeTable('changed-vectors', 'By pool and memory type', 'Vector', changedVectors, ''),
     chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes, not there before.${guess}`),
     chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes, no longer there.${guess}`),
-  ].map((table) => table.element));
+  ];
+  if (moved.length > 0) tables.push(chunkTable('moved', 'Moved', moved, (chunk) => pick(chunk, 'now'), `${count(moved.length, 'allocation')} with ${sum(moved)} bytes, at another place than before.`));
+  byId('comparison-tables').append(...tables.map((table) => table.element));
   byId('comparison').hidden = false;
 }

@@ -7,12 +7,14 @@ function factsOf(chunk, isLong) {
   if (!strip.dedicated) facts.push(['Offset', [exact(chunk.offset), make('small', {}, ` 0x${chunk.offset.toString(16)}`)]]);
   facts.push(['In', `${strip.title}, ${strip.vector.place}`]);
   if (!allocation) return facts;
+  facts.push(['Role', ROLES[roleOf(allocation)]]);
+  if (allocation.note) facts.push(['Image', given(allocation.note)]);
   const usage = usageNames(allocation.kind, allocation.usage);
   if (usage.length > 0) facts.push(['Usage', usage.join(' | ')]);
   if (allocation.user_data !== null && allocation.user_data !== undefined) facts.push(['User data', given(allocation.user_data)]);
   if (allocation.caller) facts.push(['Caller', given(allocation.caller)]);
   if (isLong && allocation.id) facts.push(['Id', given(allocation.id)]);
-  if (isLong) facts.push(['Mapped', strip.mapCount > 0 ? `yes, ${count(strip.mapCount, 'user')} of the block's mapping` : 'no']);
+  if (isLong && strip.mapCount !== undefined) facts.push(['Mapped', strip.mapCount > 0 ? `yes, ${count(strip.mapCount, 'user')} of the block's mapping` : 'no']);
   return facts;
 }
 

@@ -4,8 +4,9 @@ const DETAIL_HEIGHT = 64;
 const OVERVIEW_HEIGHT = 14;
 
 class Inspector {
-  // `events`: hover(chunk, x, y), leave(), pick(chunk), walk(chunk), close().
-  constructor(element, events) {
+  // `events`: hover(chunk, x, y), leave(), pick(chunk), walk(chunk), close(). `history`: the recording, if any.
+  constructor(element, events, history) {
+    this.history = history;
     this.element = element;
     this.events = events;
     this.chunk = null;
@@ -94,7 +95,7 @@ class Inspector {
     this.facts.textContent = '';
     this.facts.append(
       make('p', { class: 'title' }, headingOf(chunk), chunk.allocation ? make('span', { class: 'kind' }, chunk.allocation.kind) : null),
-      factList(factsOf(chunk, true)));
+      factList([...factsOf(chunk, true), ...(this.history ? this.history.factsOf(chunk) : [])]));
     this.title.textContent = `${chunk.strip.title}, ${chunk.strip.vector.place}`;
     if (isOther) {
       this.from = 0;

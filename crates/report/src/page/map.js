@@ -11,6 +11,8 @@ const MIN_STRIP = 5;
 const BAND_ROWS = 20;
 // Maximum pixels of all canvases, 4 bytes each. Further bands are drawn when they come near the view.
 const EAGER_PIXELS = 48e6;
+// The same for the chunks of all pieces, because painting them takes longer than the pixels.
+const EAGER_CHUNKS = 20_000;
 
 // Pieces of strips, row after row. A piece is {strip, x, width, from, to}.
 function layRows(strips, width, mode, rowBytes) {
@@ -87,7 +89,7 @@ class Drawing {
     this.holder.textContent = '';
     // Measured once before any insertion. Reading it later would force a layout for each vector.
     this.width = Math.max(320, Math.floor(this.holder.clientWidth));
-    let pixels = 0;
+    let [pixels, chunks] = [0, 0];
     for (const vector of model.vectors) {
       if (vector.strips.length === 0) continue;
       const rows = layRows(vector.strips, this.width, mode, this.rowBytes);
@@ -96,7 +98,8 @@ class Drawing {
         const band = this.makeBand(rows.slice(first, first + BAND_ROWS), vector);
         canvases.push(band.canvas);
         pixels += this.width * band.rows.length * ROW_HEIGHT;
-        band.isEager = pixels <= EAGER_PIXELS;
+        for (const strip of band.strips) chunks += strip.chunks.length;
+        band.isEager = pixels <= EAGER_PIXELS && chunks <= EAGER_CHUNKS;
         this.bands.push(band);
       }
       this.holder.append(make('article', { class: 'vector' }, vectorHeading(vector), this.makeRows(vector, canvases)));

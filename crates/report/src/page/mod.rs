@@ -6,6 +6,9 @@
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod theme;
 
 use std::borrow::Cow;
 use std::ptr;
@@ -24,6 +27,7 @@ const STYLES: &[&str] = &[
     include_str!("page.css"),
     include_str!("map.css"),
     include_str!("lists.css"),
+    include_str!("timeline.css"),
     include_str!("media.css"),
 ];
 
@@ -33,6 +37,8 @@ const SCRIPTS: &[&str] = &[
     include_str!("text.js"),
     include_str!("flags.js"),
     include_str!("model.js"),
+    include_str!("usage.js"),
+    include_str!("history.js"),
     include_str!("search.js"),
     include_str!("colours.js"),
     include_str!("paint.js"),
@@ -41,6 +47,9 @@ const SCRIPTS: &[&str] = &[
     include_str!("inspector.js"),
     include_str!("tables.js"),
     include_str!("comparison.js"),
+    include_str!("graph.js"),
+    include_str!("timeline.js"),
+    include_str!("findings.js"),
     include_str!("page.js"),
 ];
 
@@ -128,20 +137,53 @@ impl<'a> Page<'a> {
             figures_before: self.before.map(Snapshot::figures),
             comparison: self.before.map(|before| Differences::new(before, self.now)),
         };
-        // Cannot fail, because all map keys are strings. Without `<`, nothing in the data can close its element. JSON
-        // allows this escape anywhere in a string, and has no `<` outside of strings.
-        let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
-        let (title, nonce) = (escaped(title), nonce(&data));
-        let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
-        fill(TEMPLATE, |name| match name {
-            "title" => &title,
-            "nonce" => &nonce,
-            "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")),
-            "style" => &style,
-            "script" => &script,
-            _ => &data,
-        })
+        assemble(title, &data)
     }
+}
+
+/// The data of a recording's page.
+#[cfg(feature = "trace")]
+#[derive(Serialize)]
+struct HistoryPage<'a, T> {
+    title: &'a str,
+    history: &'a T,
+    leaks: [(); 0],
+}
+
+/// Returns the page of a whole recording. `history` is what `history.js` reads.
+#[cfg(feature = "trace")]
+pub(super) fn of_history(title: &str, history: &impl Serialize) -> String {
+    assemble(title, &HistoryPage { title, history, leaks: [] })
+}
+
+/// Returns the page of a recording that grows. It may send requests to its own server.
+#[cfg(feature = "trace")]
+pub(super) fn of_live_history(title: &str, history: &impl Serialize) -> String {
+    let data = HistoryPage { title, history, leaks: [] };
+    assembled(title, &data, "; connect-src 'self'", include_str!("live.js"))
+}
+
+/// Fills the template of a page without requests.
+fn assemble(title: &str, data: &impl Serialize) -> String {
+    assembled(title, data, "", "")
+}
+
+/// Fills the template. `policy` is added to the content policy, and `more` to the script.
+fn assembled(title: &str, data: &impl Serialize, policy: &str, more: &str) -> String {
+    // Cannot fail, because all map keys are strings. Without `<`, nothing in the data can close its element. JSON
+    // allows this escape anywhere in a string, and has no `<` outside of strings.
+    let data = serde_json::to_string(data).unwrap_or_default().replace('<', "\\u003c");
+    let (title, nonce) = (escaped(title), nonce(&data));
+    let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n") + more);
+    fill(TEMPLATE, |name| match name {
+        "title" => &title,
+        "nonce" => &nonce,
+        "policy" => policy,
+        "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")),
+        "style" => &style,
+        "script" => &script,
+        _ => &data,
+    })
 }
 
 /// The data that the script reads: see `model.js`.

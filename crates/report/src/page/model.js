@@ -46,6 +46,8 @@ class Chunk {
     this.isMatch = true;
     // True if the other snapshot lacks it.
     this.isOnlyHere = false;
+    // True if the other snapshot has it at another place.
+    this.isMoved = false;
   }
 
   get name() {
@@ -63,6 +65,8 @@ class Strip {
     this.number = number;
     this.size = raw.size;
     this.mapCount = raw.map_count;
+    // The name of a foreign program's memory.
+    this.name = raw.name || null;
     this.dedicated = dedicated;
     this.chunks = dedicated
       ? [new Chunk(this, 0, raw.size, raw.allocation)]
@@ -71,7 +75,8 @@ class Strip {
   }
 
   get title() {
-    return this.dedicated ? 'dedicated' : `block ${this.number}`;
+    const title = this.dedicated ? 'dedicated' : `block ${this.number}`;
+    return this.name ? `${title} “${printable(this.name)}”` : title;
   }
 
   // The index of the chunk that holds a byte.
@@ -97,6 +102,8 @@ class Vector {
     this.poolName = raw.name;
     this.algorithm = raw.algorithm;
     this.blockSize = raw.block_size;
+    // Equal for the same vector in two snapshots: one with the same number, memory type and name, as in the library.
+    this.key = JSON.stringify([this.pool, this.memoryType, this.poolName]);
     const type = types[raw.memory_type];
     this.flags = type ? type.flags : [];
     const shared = raw.blocks.map((block) => new Strip(this, block.id, block, false));
@@ -123,11 +130,6 @@ class Vector {
   // The name with the memory type.
   get place() {
     return this.isPool ? `${this.title} (type ${this.memoryType})` : this.title;
-  }
-
-  // True for the same vector in two snapshots: equal number, memory type and name, as in the library.
-  get key() {
-    return JSON.stringify([this.pool, this.memoryType, this.poolName]);
   }
 }
 

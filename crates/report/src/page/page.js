@@ -1,7 +1,7 @@
 // The page: reads the data, shows it, and handles input.
 
 // The user's selections.
-const state = { snapshot: 'now', colour: 'kind', scale: 'scaled', query: '', selected: null };
+const state = { snapshot: 'now', colour: 'role', scale: 'scaled', query: '', selected: null };
 
 function figure(id, label, value, detail, change) {
   return make('div', { class: 'figure', id },
@@ -16,6 +16,7 @@ function showSummary(model, before) {
   const past = before ? before.total : null;
   const since = (key) => (past ? `was ${bytes(past[key])}` : null);
   const sinceCount = (key) => (past ? `was ${exact(past[key])}` : null);
+  byId('summary').textContent = '';
   byId('summary').append(
     figure('figure-reserved', 'Reserved', bytes(total.reserved), `${exact(total.reserved)} bytes`, since('reserved')),
     figure('figure-used', 'Used', bytes(total.used), `${exact(total.used)} bytes`, since('used')),
@@ -25,8 +26,12 @@ function showSummary(model, before) {
     figure('figure-blocks', 'Blocks', exact(total.blocks), 'of VkDeviceMemory', sinceCount('blocks')),
     figure('figure-scatter', 'Free, scattered', percent(figures.scatter), `${count(total.freeRanges, 'free range')}`,
       before ? `was ${percent(before.figures.scatter)}` : null),
-    figure('figure-removable', 'Defragmentation', bytes(figures.removable_bytes), `could free, in ${count(figures.removable_blocks, 'block')}`,
-      before ? `was ${bytes(before.figures.removable_bytes)}` : null));
+    // A recording has no estimate of what defragmentation frees.
+    figures.removable_bytes === undefined
+      ? figure('figure-empty', 'Empty blocks', bytes(figures.empty_bytes), `in ${count(figures.empty_blocks, 'block')}`,
+        before ? `was ${bytes(before.figures.empty_bytes)}` : null)
+      : figure('figure-removable', 'Defragmentation', bytes(figures.removable_bytes), `could free, in ${count(figures.removable_blocks, 'block')}`,
+        before ? `was ${bytes(before.figures.removable_bytes)}` : null));
 }
 
 function showHeap(heap) {
@@ -67,7 +72,10 @@ function showLegend(model, palette, look, searchFor) {
     if (colour) swatch.style.background = colour;
     return make('button', { type: 'button', class: `key ${className}`, onclick: () => searchFor(query) }, swatch, label);
   };
-  if (state.colour === 'kind') {
+  if (state.colour === 'role') {
+    const roles = new Set(model.allocations.map((chunk) => roleOf(chunk.allocation)));
+    for (const [role, label] of Object.entries(ROLES)) if (roles.has(role)) legend.append(key(palette.roles[role], label, `role:"${role}"`));
+  } else if (state.colour === 'kind') {
     const kinds = new Set(model.allocations.map((chunk) => chunk.allocation.kind));
     for (const [kind, label] of Object.entries(KINDS)) if (kinds.has(kind)) legend.append(key(palette.byKind(kind), label, `kind:${kind}`));
   } else {
@@ -91,8 +99,6 @@ function fail(message) {
 class Page {
   constructor(data) {
     this.data = data;
-    this.models = { now: new Model(data.now, data.figures), before: data.before ? new Model(data.before, data.figures_before) : null };
-    if (this.models.before) markDifferences(this.models.before, this.models.now, data.comparison);
     this.palette = new Palette();
     this.tooltip = new Tooltip(byId('tooltip'));
     const events = {
@@ -102,9 +108,36 @@ class Page {
       walk: (chunk) => this.pickFrom(chunk, state.snapshot),
       close: () => this.select(null),
     };
-    this.drawing = new Drawing(byId('vectors'), bytesOfRow(Object.values(this.models).filter(Boolean)), events);
-    this.inspector = new Inspector(byId('inspector'), events);
+    this.history = data.history ? new History(data.history) : null;
+    if (this.history) this.timeline = new Timeline(this.history, this.palette, () => this.schedule());
+    this.setModels();
+    const rowBytes = this.history ? this.history.rowBytes : bytesOfRow(Object.values(this.models).filter(Boolean));
+    this.drawing = new Drawing(byId('vectors'), rowBytes, events);
+    this.inspector = new Inspector(byId('inspector'), events, this.history);
     this.matches = null;
+    // The pending change of the moment, and the milliseconds that the last one took.
+    this.timer = null;
+    this.cost = 0;
+  }
+
+  // The snapshots that are shown: those of the page, or the selected moments of its recording.
+  setModels() {
+    const { data, history } = this;
+    if (!history) {
+      this.shown = data;
+      this.models = { now: new Model(data.now, data.figures), before: data.before ? new Model(data.before, data.figures_before) : null };
+      if (this.models.before) markDifferences(this.models.before, this.models.now, data.comparison);
+      return;
+    }
+    const modelAt = (moment) => {
+      const snapshot = history.at(moment);
+      return { snapshot, model: new Model(snapshot, figuresOf(snapshot)) };
+    };
+    const { before, now } = this.timeline.selection;
+    const [is, was] = [modelAt(now), before === null ? null : modelAt(before)];
+    this.shown = { now: is.snapshot, before: was && was.snapshot };
+    this.models = { now: is.model, before: was && was.model };
+    if (was) markChanges(was.model, is.model);
   }
 
   get model() {
@@ -122,29 +155,101 @@ class Page {
   }
 
   noteOn(chunk) {
+    if (chunk.isMoved) return state.snapshot === 'now' ? 'Moved: it was at another place before.' : 'Moved: it is at another place now.';
     if (!chunk.isOnlyHere) return null;
     return state.snapshot === 'now' ? 'New: it was not there before.' : 'Gone: it is not there now.';
   }
 
   start() {
     const { data } = this;
-    const { now, before } = this.models;
     byId('title').textContent = printable(data.title);
-    byId('device').textContent = deviceLine(data.now.device);
+    byId('device').textContent = deviceLine(this.shown.now.device);
     byId('generator').textContent = document.querySelector('meta[name=generator]').content;
-    showSummary(now, before);
-    byId('heaps').append(...now.heaps.map(showHeap));
-    if (before) {
-      const [device, deviceBefore] = [data.now, data.before].map((snapshot) => deviceLine(snapshot.device));
-      byId('compared').textContent = `compared with ${printable(data.before.title || 'an earlier snapshot')}`
-        + (deviceBefore === device ? '' : `  ·  ${deviceBefore}`);
-      for (const id of ['compared', 'snapshot-switch', 'help-compared']) byId(id).hidden = false;
-      showComparison(before, now, data.comparison.matching, (chunk, which) => this.pickFrom(chunk, which));
+    if (this.timeline) {
+      this.timeline.showMarks();
+      this.showFindings();
+      this.timeline.paint();
     }
-    this.showTables();
+    this.showSums();
     this.listen();
     this.search();
     this.lay();
+  }
+
+  showFindings() {
+    // A recording that was not judged has no list.
+    if (!this.history.raw.findings) return;
+    const isThere = (label) => this.history.objectOf(label, 0) !== null;
+    showFindings(this.history.raw.findings, isThere, (label) => this.goTo(label));
+  }
+
+  // Shows an object of a finding: at the shown moment if it is there, or else when it begins.
+  goTo(label) {
+    const { timeline } = this;
+    const { now } = timeline.selection;
+    const object = this.history.objectOf(label, now);
+    if (object === null) return;
+    timeline.select(null, object.from <= now && now < object.to ? now : object.from);
+    timeline.graph.reveal(timeline.selection.now);
+    timeline.paint();
+    clearTimeout(this.timer);
+    this.timer = null;
+    this.searchFor('');
+    this.showMoment();
+    const chunk = this.model.chunks.find(object.has);
+    if (chunk) this.pickFrom(chunk, 'now');
+  }
+
+  // Everything that depends on the shown snapshots, except the map.
+  showSums() {
+    const { now, before } = this.models;
+    const { shown } = this;
+    showSummary(now, before);
+    byId('heaps').textContent = '';
+    byId('heaps').append(...now.heaps.map(showHeap));
+    if (before && !this.history) {
+      const [device, deviceBefore] = [shown.now, shown.before].map((snapshot) => deviceLine(snapshot.device));
+      byId('compared').textContent = `compared with ${printable(shown.before.title || 'an earlier snapshot')}`
+        + (deviceBefore === device ? '' : `  ·  ${deviceBefore}`);
+      byId('compared').hidden = false;
+    }
+    for (const id of ['comparison', 'snapshot-switch', 'help-compared']) byId(id).hidden = !before;
+    if (before) showComparison(before, now, this.history ? 'ids' : shown.comparison.matching, (chunk, which) => this.pickFrom(chunk, which));
+    this.showTables();
+  }
+
+  // Shows a newer state of a recording that grows, or the end of another recording. A newer state changes the map only if
+  // the map shows the end.
+  setHistory(raw, isOther) {
+    const known = this.history.raw.findings;
+    this.history = new History(raw);
+    this.drawing.rowBytes = this.history.rowBytes;
+    if (this.timeline.setHistory(this.history, isOther)) this.schedule();
+    // The list is replaced only for a reason, because one of its buttons may have the focus.
+    if (isOther || JSON.stringify(raw.findings) !== JSON.stringify(known)) this.showFindings();
+  }
+
+  // Another moment is selected. While the pointer moves, a large map follows with a delay.
+  schedule() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.showMoment();
+    }, this.cost > 40 ? 120 : 0);
+  }
+
+  showMoment() {
+    const start = performance.now();
+    const selected = state.selected && state.selected.allocation ? state.selected.allocation.number : null;
+    this.setModels();
+    this.inspector.history = this.history;
+    byId('device').textContent = deviceLine(this.shown.now.device);
+    if (!this.models.before) this.switchTo('now');
+    this.showSums();
+    this.select(this.model.allocations.find((chunk) => chunk.allocation.number === selected) || null);
+    this.search();
+    this.lay();
+    this.cost = performance.now() - start;
   }
 
   showTables() {
@@ -157,7 +262,7 @@ class Page {
     const searchFor = (field) => (sum) => this.searchFor(queryFor(field, sum.key));
     const tables = [this.found];
     if (this.data.leaks.length > 0) tables.push(leakTable(this.data.leaks));
-    const { descriptor_heaps: slots = [], descriptor_pools: pools = [] } = this.data.now;
+    const { descriptor_heaps: slots = [], descriptor_pools: pools = [] } = this.shown.now;
     if (slots.length > 0) tables.push(descriptorHeapTable(slots));
     if (pools.length > 0) tables.push(descriptorPoolTable(pools));
     if (pools.some((owner) => (owner.each || []).length > 0)) tables.push(eachPoolTable(pools));
@@ -168,6 +273,7 @@ class Page {
       tables.push(sumTable('by-caller', 'By caller', 'Caller', sums, 'not known', searchFor('caller')));
     }
     tables.push(vectorTable(now.vectors.filter((vector) => vector.strips.length > 0)));
+    byId('tables').textContent = '';
     byId('tables').append(...tables.map((table) => table.element));
   }
 
@@ -195,6 +301,7 @@ class Page {
     const dark = window.matchMedia('(prefers-color-scheme: dark)');
     dark.addEventListener('change', () => {
       this.palette.read();
+      if (this.timeline) this.timeline.paint();
       this.recolour();
     });
     let width = window.innerWidth;
@@ -203,7 +310,10 @@ class Page {
       clearTimeout(timer);
       // A change of only the height has no effect.
       timer = setTimeout(() => {
-        if (window.innerWidth !== width) this.lay();
+        if (window.innerWidth !== width) {
+          if (this.timeline) this.timeline.paint();
+          this.lay();
+        }
         width = window.innerWidth;
       }, 120);
     });
@@ -259,6 +369,11 @@ class Page {
     this.found.setRows(found);
   }
 
+  switchTo(which) {
+    document.querySelector(`input[name=snapshot][value=${which}]`).checked = true;
+    state.snapshot = which;
+  }
+
   // Another snapshot is shown.
   turn() {
     this.select(null);
@@ -305,8 +420,7 @@ class Page {
   // Selects a chunk from a table or by key, and scrolls to it.
   pickFrom(chunk, which) {
     if (state.snapshot !== which) {
-      document.querySelector(`input[name=snapshot][value=${which}]`).checked = true;
-      state.snapshot = which;
+      this.switchTo(which);
       this.turn();
     }
     this.select(chunk);
@@ -325,6 +439,8 @@ function deviceLine(device) {
   return facts.length > 0 ? facts.map(printable).join('  ·  ') : 'device not known';
 }
 
+let page = null;
+
 function run() {
   let data;
   try {
@@ -333,7 +449,7 @@ function run() {
     fail(`The data of this page cannot be read: ${error.message}`);
     return;
   }
-  const page = new Page(data);
+  page = new Page(data);
   page.start();
   // The painted result is on the screen two frames later. The time is measured from the start of loading.
   requestAnimationFrame(() => requestAnimationFrame(() => {

@@ -53,7 +53,7 @@ function fitted(context, text, room) {
 }
 
 // Paints the bytes `from..to` of a strip into the rectangle x, y, width, height.
-// `look`: palette, colour ('kind' or 'name'), isSearching, compares, selected.
+// `look`: palette, colour ('role', 'kind' or 'name'), isSearching, compares, selected.
 function paintStrip(context, strip, from, to, x, y, width, height, look) {
   const { palette } = look;
   const scale = width / (to - from);
@@ -87,7 +87,7 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
     // Search matches that are too small to see are enlarged.
     const shown = look.isSearching && chunk.isMatch ? Math.max(room, 1.5) : room;
     context.fillRect(left, y, shown >= GAP_FROM ? shown - 1 : shown, height);
-    if (look.compares && chunk.isOnlyHere && !isFaded) marks.push([left, room]);
+    if (look.compares && (chunk.isOnlyHere || chunk.isMoved) && !isFaded) marks.push([left, room]);
     if (room >= LABEL_FROM && height >= LABEL_HEIGHT_FROM && !isFaded) labels.push([left, room, chunk, fill]);
   }
 

@@ -27,6 +27,7 @@ function has(value, wanted) {
 const PLACES = {
   name: (chunk) => chunk.allocation.name,
   kind: (chunk) => chunk.allocation.kind,
+  role: (chunk) => roleOf(chunk.allocation),
   usage: (chunk) => usageNames(chunk.allocation.kind, chunk.allocation.usage).join(' '),
   caller: (chunk) => chunk.allocation.caller,
   pool: (chunk) => (chunk.strip.vector.isPool ? `${chunk.strip.vector.poolName || ''} ${chunk.strip.vector.pool}` : null),
@@ -51,6 +52,7 @@ const STATES = {
   'no-caller': (chunk) => chunk.allocation !== null && !chunk.allocation.caller,
   new: (chunk) => chunk.isOnlyHere,
   gone: (chunk) => chunk.isOnlyHere,
+  moved: (chunk) => chunk.isMoved,
 };
 
 // A size expression; null if the text is not one.

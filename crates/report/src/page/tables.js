@@ -5,6 +5,24 @@ const MORE_ROWS = 200;
 // The number of rows that fits a window of 800 pixels.
 const MOST_COLUMNS = 6;
 
+// Returns the first `wanted` rows in the order of `compare`. Usually they are far fewer than all rows, and inserting each
+// row into them is faster than sorting all. This is not so for more than a thousand.
+function firstRows(rows, wanted, compare) {
+  if (wanted > 1000 || wanted >= rows.length / 8) return rows.sort(compare).slice(0, wanted);
+  const first = rows.slice(0, wanted).sort(compare);
+  for (let at = wanted; at < rows.length; at += 1) {
+    const row = rows[at];
+    if (compare(row, first[wanted - 1]) >= 0) continue;
+    let place = wanted - 1;
+    while (place > 0 && compare(row, first[place - 1]) < 0) {
+      first[place] = first[place - 1];
+      place -= 1;
+    }
+    first[place] = row;
+  }
+  return first;
+}
+
 // A column of bytes: short, with the exact value as a tooltip.
 function bytesColumn(label, value, show = bytes) {
   return { label, value, isNumber: true, show: (row) => make('span', { title: `${exact(value(row))} bytes` }, show(value(row))) };
@@ -64,13 +82,6 @@ class Table {
   }
 
   arrange() {
-    const { value, order = value } = this.columns[this.sort];
-    const sign = this.descending ? -1 : 1;
-    // Keys are computed once, because each row is compared many times. Equal rows keep their order.
-    this.sorted = this.rows
-      .map((row, at) => ({ row, at, key: order(row) }))
-      .sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.at - b.at))
-      .map(({ row }) => row);
     this.heads.forEach((head, at) => {
       if (at === this.sort) head.setAttribute('aria-sort', this.descending ? 'descending' : 'ascending');
       else head.removeAttribute('aria-sort');
@@ -78,15 +89,24 @@ class Table {
     this.draw();
   }
 
+  // The shown rows in their order. Equal rows keep theirs.
+  shownRows() {
+    const { value, order = value } = this.columns[this.sort];
+    const sign = this.descending ? -1 : 1;
+    const keyed = this.rows.map((row, at) => ({ row, at, key: order(row) }));
+    const compare = (a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.at - b.at);
+    return firstRows(keyed, this.shown, compare).map(({ row }) => row);
+  }
+
   draw() {
-    const rows = this.sorted.slice(0, this.shown);
+    const rows = this.shownRows();
     this.body.textContent = '';
     this.body.append(...rows.map((row) => this.drawRow(row)));
-    const hidden = this.sorted.length - rows.length;
+    const hidden = this.rows.length - rows.length;
     this.more.hidden = hidden <= 0;
     this.more.textContent = hidden > MORE_ROWS ? `Show ${MORE_ROWS} more of ${exact(hidden)}` : `Show ${hidden} more`;
-    this.note.textContent = this.sorted.length === 0 ? 'None.' : '';
-    this.note.hidden = this.sorted.length !== 0;
+    this.note.textContent = this.rows.length === 0 ? 'None.' : '';
+    this.note.hidden = this.rows.length !== 0;
   }
 
   drawRow(row) {
@@ -148,10 +168,12 @@ function vectorTable(vectors) {
       show: (vector) => percent(vector.figures.scatter),
     },
     bytesColumn('Empty blocks', (vector) => vector.figures.empty_bytes),
-    bytesColumn('Defragmentation', (vector) => vector.figures.removable_bytes),
   ];
-  const note = 'Scattered is the share of the free memory that is not in the largest free range. Trimming gives empty blocks back; what '
-    + 'defragmentation could free is an estimate.';
+  // A recording has no estimate.
+  const hasEstimate = vectors.some((vector) => vector.figures.removable_bytes !== undefined);
+  if (hasEstimate) columns.push(bytesColumn('Defragmentation', (vector) => vector.figures.removable_bytes));
+  const note = 'Scattered is the share of the free memory that is not in the largest free range. Trimming gives empty blocks back'
+    + `${hasEstimate ? '; what defragmentation could free is an estimate' : ''}.`;
   return new Table({ id: 'vectors-table', title: 'Pools and memory types', note, columns, rows: vectors, sort: 4, isWide: true });
 }
 

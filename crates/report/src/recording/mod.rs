@@ -24,6 +24,8 @@ const FIRST_TYPE: u32 = 3;
 /// - one for each memory type: its allocations under their first names, each from its creation to its free or to the
 ///   end of the recording.
 ///
+/// The recording of a foreign program is shown by its [requests](Trace::resource_requests).
+///
 /// # Complexity
 /// O(n log n) for n records.
 ///
@@ -44,6 +46,9 @@ const FIRST_TYPE: u32 = 3;
 /// ```
 #[must_use]
 pub fn recording_to_perfetto(recording: &Trace) -> String {
+    if recording.is_foreign() {
+        return recording_to_perfetto(&recording.resource_requests());
+    }
     let mut events = ChromeEvents::new();
     let mut ledger = Ledger::new(recording);
     ledger.introduce(&mut events);

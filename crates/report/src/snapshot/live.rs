@@ -110,15 +110,22 @@ fn vector(map: &VectorMap) -> Vector {
         map_count: Some(dedicated.map_count),
         allocation: entry(&dedicated.allocation),
     });
-    Vector {
-        memory_type: map.memory_type_index,
-        heap: map.heap_index,
-        pool: map.pool,
-        name: map.pool_name.clone(),
-        algorithm: Some(map.algorithm),
-        block_size: map.block_size,
-        blocks: blocks.collect(),
-        dedicated: dedicated.collect(),
+    let (blocks, dedicated) = (blocks.collect(), dedicated.collect());
+    Vector { blocks, dedicated, ..Vector::without_blocks(map) }
+}
+
+impl Vector {
+    /// Describes a vector of an allocator, without its blocks and its dedicated allocations.
+    pub(crate) fn without_blocks(map: &VectorMap) -> Self {
+        Self {
+            memory_type: map.memory_type_index,
+            heap: map.heap_index,
+            pool: map.pool,
+            name: map.pool_name.clone(),
+            algorithm: Some(map.algorithm),
+            block_size: map.block_size,
+            ..Self::default()
+        }
     }
 }
 

@@ -3,9 +3,13 @@
 mod check;
 mod descriptors;
 mod error;
+#[cfg(feature = "trace")]
+mod foreign;
 mod json;
 mod live;
 mod parts;
+#[cfg(feature = "trace")]
+mod replayed;
 mod text;
 mod vma;
 

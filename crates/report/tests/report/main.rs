@@ -10,9 +10,14 @@ mod compared;
 mod damaged;
 mod descriptors;
 mod figures;
+mod findings;
+mod foreign;
 mod kit;
 mod leaks;
 mod pictures;
 mod saved;
 mod timelines;
 mod vma;
+#[path = "../example/watched.rs"]
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+mod watched;

@@ -188,6 +188,18 @@ impl Browser {
         assert_eq!(self.eval("document.documentElement.dataset.state"), "ready");
     }
 
+    /// Opens a page of a server, and waits until it is drawn. The page may fetch its data.
+    #[allow(dead_code, reason = "only the tests of the command have a server")]
+    pub(crate) fn visit(&mut self, url: &str) {
+        self.opened.push(url.to_owned());
+        let answer = self.call("Page.navigate", json!({ "url": url }));
+        assert!(answer.get("errorText").is_none(), "{answer}");
+        self.wait_for(&format!(
+            "location.href === {} && document.documentElement?.dataset.state === 'ready'",
+            json!(url)
+        ));
+    }
+
     /// Returns the value of an expression in the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let mut answer =
@@ -197,7 +209,7 @@ impl Browser {
     }
 
     /// Waits until the effects of scrolling, typing or choosing are on the screen.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
         self.call("Runtime.evaluate", json!({ "expression": frames, "awaitPromise": true }));
     }
@@ -275,6 +287,15 @@ impl Browser {
         }
     }
 
+    /// Presses the button at one place and releases it at another.
+    pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        self.mouse("mouseMoved", from);
+        self.mouse("mousePressed", from);
+        let event = json!({ "type": "mouseMoved", "x": to.0, "y": to.1, "button": "left", "buttons": 1 });
+        self.call("Input.dispatchMouseEvent", event);
+        self.mouse("mouseReleased", to);
+    }
+
     /// Clicks an element with the mouse.
     pub(crate) fn click(&mut self, selector: &str) {
         let place = self.middle(selector);
@@ -320,7 +341,13 @@ impl Browser {
         // The reply comes after all earlier messages.
         self.call("Runtime.evaluate", json!({ "expression": "0" }));
         let opened = self.opened.clone();
-        let is_own = |url: &str| url == "about:blank" || opened.iter().any(|page| url == page);
+        let is_page = |url: &str, page: &String| {
+            let rest = url.strip_prefix(page.as_str());
+            rest.is_some_and(|rest| {
+                rest.is_empty() || (page.starts_with("http:") && rest.starts_with("data?"))
+            })
+        };
+        let is_own = |url: &str| url == "about:blank" || opened.iter().any(|page| is_page(url, page));
         let events = std::mem::take(&mut self.events);
         events
             .iter()

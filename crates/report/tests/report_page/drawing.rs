@@ -86,6 +86,7 @@ fn chunks_are_drawn_to_scale_in_the_colours_of_their_kinds() {
     let mut browser = browser_or_return!("chunks_are_drawn_to_scale_in_the_colours_of_their_kinds");
     let snapshot = Program::in_use().snapshot();
     open(&mut browser, "colours", &snapshot);
+    browser.click("input[name=colour][value=kind] + span");
     let (drawn, _, block) = fullest(&mut browser, &snapshot);
     let kinds: Vec<String> = ["buffer", "image-optimal", "image-linear", "image-unknown", "unknown"]
         .map(|kind| variable(&mut browser, &format!("kind-{kind}")))
@@ -147,11 +148,51 @@ fn the_same_name_has_the_same_colour() {
     browser.assert_silent();
 }
 
+/// The flags of a resource have a role each, and the first one decides.
+#[test]
+fn usages_have_roles_and_their_colours() {
+    let mut browser = browser_or_return!("usages_have_roles_and_their_colours");
+    let snapshot = Program::in_use().snapshot();
+    open(&mut browser, "roles", &snapshot);
+    for (kind, usage, role) in [
+        ("BUFFER", 0x80, "vertex"),
+        ("BUFFER", 0x42, "vertex"),
+        ("BUFFER", 0x12, "uniform"),
+        ("BUFFER", 0x22, "storage"),
+        ("BUFFER", 0x122, "indirect"),
+        ("BUFFER", 0x1, "staging"),
+        ("BUFFER", 0x3, "staging"),
+        ("BUFFER", 0x10_0020, "acceleration"),
+        ("BUFFER", 0x2_0002, "buffer"),
+        ("BUFFER", 0, "buffer"),
+        ("IMAGE_OPTIMAL", 0x14, "attachment"),
+        ("IMAGE_OPTIMAL", 0x24, "depth"),
+        ("IMAGE_LINEAR", 0x6, "sampled"),
+        ("IMAGE_OPTIMAL", 0xc, "storage-image"),
+        ("IMAGE_UNKNOWN", 0x3, "image"),
+        ("UNKNOWN", 0x80, "unknown"),
+    ] {
+        assert_eq!(browser.eval(&format!("roleFor('{kind}', {usage})")), role, "{kind} {usage:#x}");
+    }
+    assert_eq!(browser.eval("roleFor('BUFFER', 2 ** 40 + 0x80)"), "vertex");
+    let (drawn, _, block) = fullest(&mut browser, &snapshot);
+    for chunk in block.chunks.iter().filter(|chunk| is_wide(&drawn, block, chunk)) {
+        let Some(entry) = &chunk.allocation else { continue };
+        let colour = colour_at(&mut browser, below_text(middle_of(&drawn, block, chunk)));
+        let role = browser.eval(&format!("roleFor('{}', {})", entry.kind, entry.usage));
+        assert_eq!(colour, variable(&mut browser, &format!("role-{}", role.as_str().unwrap())));
+    }
+    browser.search("role:sampled");
+    assert!(browser.text("#found b").ends_with("matches"));
+    browser.assert_silent();
+}
+
 #[test]
 fn what_does_not_match_fades() {
     let mut browser = browser_or_return!("what_does_not_match_fades");
     let snapshot = Program::in_use().snapshot();
     open(&mut browser, "fading", &snapshot);
+    browser.click("input[name=colour][value=kind] + span");
     browser.search("mesh");
     let (drawn, _, block) = fullest(&mut browser, &snapshot);
     let mut seen = (0, 0);

@@ -1,9 +1,14 @@
 //! Pages with very many allocations.
 
-use sublet_report::{Snapshot, Vector};
+use std::collections::VecDeque;
+
+use ash::vk;
+use serde_json::json;
+use sublet_report::{History, Snapshot, Vector};
 
 use crate::browser::Browser;
 use crate::data::Program;
+use crate::watched::Watched;
 use crate::{browser_or_return, open};
 
 /// Returns the milliseconds from loading to painting, as the page measured them.
@@ -94,5 +99,69 @@ fn thousands_of_blocks_are_painted_when_they_come_near() {
     // The last of them is painted when it scrolls into view.
     browser.eval("window.last = [...document.querySelectorAll('.vector canvas')].filter((c) => c.width <= 300).pop(); last.scrollIntoView()");
     browser.wait_for("last.width > 300");
+    browser.assert_silent();
+}
+
+/// A recording of 200,000 buffers with names, half of them live at the end, and of 4,000 frames.
+fn long_recording() -> History {
+    let mut game = Watched::on("nvidia-rtx-5070-ti");
+    let blocks: Vec<_> = (0..400).map(|_| game.allocate(0, 4 << 20)).collect();
+    let mut live = VecDeque::new();
+    for number in 0..200_000_u64 {
+        if number >= 100_000 {
+            game.destroy(live.pop_front().unwrap());
+        }
+        let buffer = game.buffer(1000 + number * 7919 % 7000, vk::BufferUsageFlags::VERTEX_BUFFER);
+        let place = number % 100_000;
+        game.bind(buffer, blocks[usize::try_from(place / 250).unwrap()], place % 250 * 16_384);
+        game.name(buffer, &format!("thing {}", number % 5000));
+        live.push_back(buffer);
+        if number % 50 == 0 {
+            game.event(sublet::trace::Event::Presented);
+        }
+    }
+    History::of_foreign(&game.trace.header, &game.trace.records)
+}
+
+/// Returns the processor time of the page so far, in milliseconds.
+fn processor_time(browser: &mut Browser) -> f64 {
+    let found = browser.call("Performance.getMetrics", json!({}));
+    let metrics = found["metrics"].as_array().unwrap();
+    let task = metrics.iter().find(|metric| metric["name"] == "TaskDuration").unwrap();
+    task["value"].as_f64().unwrap() * 1e3
+}
+
+/// Times depend on the machine, and are only printed.
+#[test]
+fn the_page_of_two_hundred_thousand_placements_is_bounded() {
+    let mut browser = browser_or_return!("the_page_of_two_hundred_thousand_placements_is_bounded");
+    browser.call("Performance.enable", json!({ "timeDomain": "threadTicks" }));
+    let history = long_recording();
+    assert_eq!(history.allocation_count(), 200_000);
+    let html = history.to_html();
+    println!("{} bytes", html.len());
+    assert!(html.len() < 15_000_000, "{} bytes", html.len());
+    assert!(history.to_json().len() < 2_000_000, "{} bytes", history.to_json().len());
+    browser.open("two-hundred-thousand", &html);
+    println!("drawn in {} ms, {:.0} of the processor", drawn_in(&mut browser), processor_time(&mut browser));
+    assert_eq!(browser.text("#figure-allocations .value"), "100,000");
+    for (before, now) in [("null", 0.9), ("null", 0.8), ("0.85", 0.95), ("null", 0.3), ("null", 0.9)] {
+        let start = processor_time(&mut browser);
+        browser.eval(&format!(
+            "(() => {{ const at = (share) => share === null ? null : Math.round(page.history.last * share);
+             page.timeline.select(at({before}), at({now})); }})()"
+        ));
+        browser.wait_for("page.timer === null");
+        browser.settle();
+        println!("selection of {before} and {now}: {:.0} ms", processor_time(&mut browser) - start);
+    }
+    // The map paints what is near the view, and the lists order what they show.
+    let painted = "[...document.querySelectorAll('.vector canvas')].filter((c) => c.width > 300).length";
+    let painted = browser.eval(painted).as_u64().unwrap();
+    assert!(painted < 10, "{painted} canvases are in memory");
+    let nodes = browser.eval("document.querySelectorAll('*').length").as_u64().unwrap();
+    println!("{nodes} elements");
+    assert!(nodes < 5_000, "{nodes} elements");
+    browser.picture("two-hundred-thousand");
     browser.assert_silent();
 }

@@ -15,10 +15,14 @@ mod comparison;
 mod data;
 mod drawing;
 mod figures;
+mod history;
 mod large;
 mod names;
 mod search;
 mod silence;
+#[path = "../example/watched.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with other tests")]
+mod watched;
 mod widths;
 
 use browser::Browser;

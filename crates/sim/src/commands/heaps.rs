@@ -17,6 +17,7 @@ use crate::objects::state::{DeviceObject, DeviceState};
 /// The rules of the two commands, in the same order.
 struct BindHeapRules {
     recording: &'static str,
+    inherited: &'static str,
     parameter: &'static str,
     reserved_end: &'static str,
     reserved_size: &'static str,
@@ -28,25 +29,43 @@ struct BindHeapRules {
     usage: &'static str,
 }
 
+const SAMPLERS: BindHeapRules = BindHeapRules {
+    recording: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-recording",
+    inherited: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-11231",
+    parameter: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter",
+    reserved_end: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11223",
+    reserved_size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11224",
+    size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11225",
+    alignment: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11226",
+    reserved_alignment: ["VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11434"; 2],
+    other: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228",
+    usage: "VUID-vkCmdBindSamplerHeapEXT-heapRange-11230",
+};
+
+const RESOURCES: BindHeapRules = BindHeapRules {
+    recording: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-recording",
+    inherited: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-11238",
+    parameter: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter",
+    reserved_end: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11232",
+    reserved_size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11233",
+    size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11234",
+    alignment: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11235",
+    reserved_alignment: [
+        "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11435",
+        "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11436",
+    ],
+    other: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236",
+    usage: "VUID-vkCmdBindResourceHeapEXT-heapRange-11237",
+};
+
 pub(crate) unsafe extern "system" fn samplers(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    const RULES: BindHeapRules = BindHeapRules {
-        recording: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-recording",
-        parameter: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter",
-        reserved_end: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11223",
-        reserved_size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11224",
-        size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11225",
-        alignment: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11226",
-        reserved_alignment: ["VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11434"; 2],
-        other: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228",
-        usage: "VUID-vkCmdBindSamplerHeapEXT-heapRange-11230",
-    };
-    record(command_buffer, "vkCmdBindSamplerHeapEXT", RULES.recording, |device, state| {
+    record(command_buffer, "vkCmdBindSamplerHeapEXT", SAMPLERS.recording, |device, state| {
         // SAFETY: VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter.
         let info = unsafe { chain::input(p_info) };
-        bind(device, state, command_buffer, info, true, &RULES)
+        bind(device, state, command_buffer, info, true)
     });
 }
 
@@ -54,25 +73,56 @@ pub(crate) unsafe extern "system" fn resources(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    const RULES: BindHeapRules = BindHeapRules {
-        recording: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-recording",
-        parameter: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter",
-        reserved_end: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11232",
-        reserved_size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11233",
-        size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11234",
-        alignment: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11235",
-        reserved_alignment: [
-            "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11435",
-            "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11436",
-        ],
-        other: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236",
-        usage: "VUID-vkCmdBindResourceHeapEXT-heapRange-11237",
-    };
-    record(command_buffer, "vkCmdBindResourceHeapEXT", RULES.recording, |device, state| {
+    record(command_buffer, "vkCmdBindResourceHeapEXT", RESOURCES.recording, |device, state| {
         // SAFETY: VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter.
         let info = unsafe { chain::input(p_info) };
-        bind(device, state, command_buffer, info, false, &RULES)
+        bind(device, state, command_buffer, info, false)
     });
+}
+
+/// The heaps of resources and of samplers that a secondary command buffer inherits.
+///
+/// # Safety
+///
+/// The chain of the info is valid, with what it points to.
+pub(crate) unsafe fn inherited(
+    device: &DeviceObject,
+    state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
+    info: &vk::CommandBufferInheritanceInfo<'_>,
+) -> Result<[Option<HeapBinding>; 2], Broken> {
+    // SAFETY: the promise of `inherited`.
+    let heaps = unsafe { chain::find::<ffi::CommandBufferInheritanceDescriptorHeapInfoEXT>(info.p_next) };
+    let Some(heaps) = heaps else { return Ok([None; 2]) };
+    let binding = |info, sampler| match info {
+        None => Ok(None),
+        Some(info) => binding(device, state, command_buffer, info, sampler).map(Some),
+    };
+    // SAFETY: the promise of `inherited`: NULL, or a valid structure; here and below.
+    let resources = unsafe { chain::input(heaps.p_resource_heap_bind_info) };
+    // SAFETY: as above.
+    let samplers = unsafe { chain::input(heaps.p_sampler_heap_bind_info) };
+    Ok([binding(resources, false)?, binding(samplers, true)?])
+}
+
+/// Checks that a secondary command buffer inherits what is bound in the one that executes it.
+pub(crate) fn check_inherited(
+    bound: &[Option<HeapBinding>; 2],
+    inherited: &[Option<HeapBinding>; 2],
+) -> Result<(), Broken> {
+    const OTHER: [&str; 2] =
+        ["VUID-vkCmdExecuteCommands-commandBuffer-11352", "VUID-vkCmdExecuteCommands-commandBuffer-11351"];
+    const NONE: [&str; 2] =
+        ["VUID-vkCmdExecuteCommands-commandBuffer-11474", "VUID-vkCmdExecuteCommands-commandBuffer-11473"];
+    for (at, (bound, inherited)) in bound.iter().zip(inherited).enumerate() {
+        let Some(inherited) = inherited else { continue };
+        let address = inherited.address;
+        refuse_if!(bound.is_none() => NONE[at],
+            "a secondary command buffer inherits the heap at {address:#x}, and none is bound");
+        refuse_if!(*bound != Some(*inherited) => OTHER[at],
+            "a secondary command buffer inherits the heap at {address:#x}, and another is bound");
+    }
+    Ok(())
 }
 
 /// The command, if the heap may be bound.
@@ -82,13 +132,28 @@ fn bind(
     command_buffer: vk::CommandBuffer,
     info: Option<&ffi::BindHeapInfoEXT>,
     sampler: bool,
-    rules: &BindHeapRules,
 ) -> Result<Vec<RecordedCommand>, Broken> {
+    let rules = if sampler { &SAMPLERS } else { &RESOURCES };
+    let inherits = state.commands.buffers.get(&command_buffer).map(|buffer| buffer.uses.inherited);
+    refuse_if!(inherits.is_some_and(|heaps| heaps[usize::from(sampler)].is_some()) => rules.inherited,
+        "{} inherits a heap, and binds one", state.name(command_buffer));
+    let Some(info) = info else { return Err((rules.parameter, "pBindInfo is NULL".to_owned())) };
+    Ok(vec![RecordedCommand::BindHeap(binding(device, state, command_buffer, info, sampler)?)])
+}
+
+/// The heap, if it may be bound.
+fn binding(
+    device: &DeviceObject,
+    state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
+    info: &ffi::BindHeapInfoEXT,
+    sampler: bool,
+) -> Result<HeapBinding, Broken> {
+    let rules = if sampler { &SAMPLERS } else { &RESOURCES };
     let Some(limits) = heap_limits(device) else {
         // Vulkan has no rule for it: without the feature, no buffer could be bound.
         return Err(no_heaps(rules.usage));
     };
-    let Some(info) = info else { return Err((rules.parameter, "pBindInfo is NULL".to_owned())) };
     let (address, size) = (info.heap_range.address, info.heap_range.size);
     let (start, bytes) = (info.reserved_range_offset, info.reserved_range_size);
     let (least, most, alignment, aligned) = if sampler {
@@ -121,7 +186,7 @@ fn bind(
     };
     let heap = HeapBinding { sampler, buffer: found.buffer, address, size, reserved: (start, end) };
     let (from, to) = heap.reserved_addresses();
-    for (&other, buffer) in &state.commands.buffers {
+    for (&other, buffer) in state.commands.buffers.iter() {
         let clash = buffer.uses.heaps.iter().find(|bound| {
             let (start, end) = bound.reserved_addresses();
             from < end && start < to && ((from, to) != (start, end) || bound.sampler != sampler)
@@ -135,7 +200,7 @@ fn bind(
             return Err((rules.other, text));
         }
     }
-    Ok(vec![RecordedCommand::BindHeap(heap)])
+    Ok(heap)
 }
 
 pub(crate) unsafe extern "system" fn push_data(

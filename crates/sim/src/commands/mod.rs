@@ -134,13 +134,29 @@ entries! {
         core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
 }
 
+/// The commands to record, or the rule that a call breaks.
+type Recorded = Result<Vec<RecordedCommand>, Broken>;
+
 /// Runs the recording entry point `call`. `body` checks the command and returns what to record, or the rule that it
 /// breaks; it records nothing if `body` has reported the rule itself.
 pub(crate) fn record(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
     recording_rule: &'static str,
-    body: impl FnOnce(&DeviceObject, &DeviceState) -> Result<Vec<RecordedCommand>, Broken>,
+    body: impl FnOnce(&DeviceObject, &DeviceState) -> Recorded,
+) {
+    let mut body = Some(body);
+    record_dyn(command_buffer, call, recording_rule, &mut |device, state| {
+        body.take().map_or(Ok(Vec::new()), |body| body(device, state))
+    });
+}
+
+/// One copy of this code serves all commands, which makes the crate compile faster. It calls `body` at most once.
+fn record_dyn(
+    command_buffer: vk::CommandBuffer,
+    call: &'static str,
+    recording_rule: &'static str,
+    body: &mut dyn FnMut(&DeviceObject, &DeviceState) -> Recorded,
 ) {
     on_command_buffer_checked(command_buffer, call, |device| {
         let mut state = device.state.lock();

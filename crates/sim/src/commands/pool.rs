@@ -1,17 +1,17 @@
 //! The life of command pools and command buffers.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::record;
+use super::{heaps, record};
 use crate::facts::broken::refuse_if;
 use crate::facts::chain;
 use crate::objects::commands::{CommandBuffer, CommandBufferState, CommandPoolObject, RecordedCommand, Uses};
 use crate::objects::entry::{checked, on_command_buffer_checked, on_device};
+use crate::objects::handle_map::HandleSet;
 use crate::objects::state::{DeviceObject, DeviceState, Label};
 use crate::objects::{host, registry};
 
@@ -49,7 +49,7 @@ pub(crate) unsafe extern "system" fn destroy(
                     format!("{name} is destroyed, and a submission still runs one of its command buffers");
                 device.report("VUID-vkDestroyCommandPool-commandPool-00041", text);
             }
-            found.buffers.into_iter().for_each(|handle| state.forget_command_buffer(handle));
+            found.buffers.iter().for_each(|handle| state.forget_command_buffer(handle));
             Some(())
         };
         host::forget(device, pool, "VUID-vkDestroyCommandPool-commandPool-parameter", remove);
@@ -69,7 +69,7 @@ pub(crate) unsafe extern "system" fn reset(
         let buffers = state.known(device, pool, buffers, rule)?;
         refuse_if!(state.any_pending(&buffers) => "VUID-vkResetCommandPool-commandPool-00040",
             "{name} is reset, and a submission still runs one of its command buffers");
-        for handle in buffers {
+        for handle in buffers.iter() {
             if let Some(buffer) = state.commands.buffers.get_mut(&handle) {
                 buffer.clear();
             }
@@ -159,7 +159,7 @@ pub(crate) unsafe extern "system" fn free(
                 device.report("VUID-vkFreeCommandBuffers-pCommandBuffers-00047", text);
             }
             if let Some(pool) = state.commands.pools.get_mut(&pool) {
-                pool.buffers.remove(&handle);
+                pool.buffers.remove(handle);
             }
             state.forget_command_buffer(handle);
         }
@@ -176,6 +176,14 @@ pub(crate) unsafe extern "system" fn begin(
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         let resettable = state.resettable(command_buffer);
+        // SAFETY: VUID-VkCommandBufferBeginInfo-pInheritanceInfo-parameter; it is ignored in primary command buffers.
+        let inheritance = unsafe { chain::input(info.p_inheritance_info) }
+            .filter(|_| state.commands.buffers.get(&command_buffer).is_some_and(CommandBuffer::is_secondary));
+        let inherited = match inheritance {
+            // SAFETY: as above.
+            Some(info) => unsafe { heaps::inherited(device, &state, command_buffer, info) }?,
+            None => [None; 2],
+        };
         let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
             return Ok(vk::Result::ERROR_VALIDATION_FAILED_EXT);
         };
@@ -192,6 +200,10 @@ pub(crate) unsafe extern "system" fn begin(
         buffer.clear();
         buffer.phase = CommandBufferState::Recording;
         buffer.usage = info.flags;
+        buffer.uses.inherited = inherited;
+        let binds: Vec<_> = inherited.into_iter().flatten().map(RecordedCommand::BindHeap).collect();
+        binds.iter().for_each(|bind| buffer.uses.add(bind));
+        Arc::make_mut(&mut buffer.commands).extend(binds);
         Ok(vk::Result::SUCCESS)
     })
 }
@@ -248,11 +260,16 @@ pub(crate) unsafe extern "system" fn execute_commands(
     let rule = "VUID-vkCmdExecuteCommands-commandBuffer-recording";
     record(command_buffer, "vkCmdExecuteCommands", rule, |device, state| {
         let mut commands = Vec::new();
+        let uses = |handle: vk::CommandBuffer| state.commands.buffers.get(&handle).map(|buffer| &buffer.uses);
+        let bound = uses(command_buffer).map(|uses| uses.bound_heaps).unwrap_or_default();
         for &handle in handles {
-            // Secondary command buffers neither inherit bindings nor leave any.
+            let inherited = uses(handle).map(|uses| uses.inherited).unwrap_or_default();
+            heaps::check_inherited(&bound, &inherited)?;
+            // Apart from heaps, secondary command buffers neither inherit bindings nor leave any.
             commands.push(RecordedCommand::ForgetBindings);
             commands.extend(secondary(device, state, handle));
             commands.push(RecordedCommand::ForgetBindings);
+            commands.extend(inherited.into_iter().flatten().map(RecordedCommand::BindHeap));
         }
         Ok(commands)
     });
@@ -279,8 +296,8 @@ fn secondary(device: &DeviceObject, state: &DeviceState, handle: vk::CommandBuff
 }
 
 impl DeviceState {
-    fn any_pending(&self, buffers: &BTreeSet<vk::CommandBuffer>) -> bool {
-        let mut buffers = buffers.iter().filter_map(|handle| self.commands.buffers.get(handle));
+    fn any_pending(&self, buffers: &HandleSet<vk::CommandBuffer>) -> bool {
+        let mut buffers = buffers.iter().filter_map(|handle| self.commands.buffers.get(&handle));
         buffers.any(|buffer| buffer.pending > 0)
     }
 

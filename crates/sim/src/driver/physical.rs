@@ -307,7 +307,10 @@ fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPro
     for (heap, profile) in gpu_state.profile.heaps.iter().enumerate() {
         let number = narrow(heap);
         let (budget, usage) = match gpu_state.faults.budget(number) {
-            Some(ordered) => (ordered.budget, ordered.usage),
+            Some(ordered) => {
+                let own = if ordered.adds_own { gpu_state.heap_used(number) } else { 0 };
+                (ordered.budget, ordered.usage.saturating_add(own))
+            }
             None => (profile.size, gpu_state.heap_used(number)),
         };
         out.heap_budget[heap] = budget;

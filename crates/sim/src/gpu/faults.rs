@@ -6,6 +6,7 @@ use ash::vk;
 
 use crate::driver;
 use crate::execution::queue;
+use crate::facts::arithmetic::index;
 use crate::objects::faults::{FaultState, Orders, PosedBudget};
 use crate::objects::registry;
 
@@ -40,7 +41,7 @@ impl Faults<'_> {
     /// If the driver has no function `call`, or it returns no `VkResult`.
     pub fn fail_nth(&self, call: &str, n: u64, result: vk::Result) -> &Self {
         let call = fallible(call);
-        self.state.order(|orders| orders.nth.entry(call).or_default().push((n, result)));
+        self.state.order(|orders| orders.of(call).nth.push((n, result)));
         self
     }
 
@@ -51,9 +52,7 @@ impl Faults<'_> {
     /// If the driver has no function `call`, or it returns no `VkResult`.
     pub fn fail_always(&self, call: &str, result: vk::Result) -> &Self {
         let call = fallible(call);
-        self.state.order(|orders| {
-            orders.always.insert(call, result);
-        });
+        self.state.order(|orders| orders.of(call).always = Some(result));
         self
     }
 
@@ -97,9 +96,7 @@ impl Faults<'_> {
     /// If the driver has no function `call`.
     pub fn delay(&self, call: &str, delay: Duration) -> &Self {
         let call = known(call);
-        self.state.order(|orders| {
-            orders.delays.insert(call, delay);
-        });
+        self.state.order(|orders| orders.of(call).delay = Some(delay));
         self
     }
 
@@ -126,9 +123,7 @@ impl Faults<'_> {
     /// ```
     pub fn hold(&self, call: &str) -> &Self {
         let call = known(call);
-        self.state.order(|orders| {
-            orders.held.insert(call);
-        });
+        self.state.order(|orders| orders.of(call).held = true);
         self
     }
 
@@ -139,17 +134,38 @@ impl Faults<'_> {
     /// If the driver has no function `call`.
     pub fn release(&self, call: &str) -> &Self {
         let call = known(call);
-        self.state.order(|orders| {
-            orders.held.remove(call);
-        });
+        self.state.order(|orders| orders.of(call).held = false);
         self
     }
 
     /// Makes `VK_EXT_memory_budget` report these bytes for a heap, and not the real ones.
     pub fn set_budget(&self, heap: u32, budget: u64, usage: u64) -> &Self {
+        self.pose(heap, PosedBudget { budget, usage, adds_own: false })
+    }
+
+    /// Makes `VK_EXT_memory_budget` report this budget for a heap, and as its usage the real one and these bytes of
+    /// other processes.
+    pub fn set_budget_beside(&self, heap: u32, budget: u64, others: u64) -> &Self {
+        self.pose(heap, PosedBudget { budget, usage: others, adds_own: true })
+    }
+
+    fn pose(&self, heap: u32, budget: PosedBudget) -> &Self {
         self.state.order(|orders| {
-            orders.budgets.insert(heap, PosedBudget { budget, usage });
+            if let Some(posed) = orders.budgets.get_mut(index(heap)) {
+                *posed = Some(budget);
+            }
         });
+        self
+    }
+
+    /// Cancels the failures, the delay and the hold that are ordered for a function.
+    ///
+    /// # Panics
+    ///
+    /// If the driver has no function `call`.
+    pub fn cancel(&self, call: &str) -> &Self {
+        let call = known(call);
+        self.state.order(|orders| orders.forget(call));
         self
     }
 

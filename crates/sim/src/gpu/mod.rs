@@ -20,7 +20,7 @@ use crate::facts::extensions::NEWEST_MINOR;
 use crate::facts::profiles::Profile;
 use crate::gpu::builder::{GpuBuilder, create_device, create_instance, expect};
 use crate::gpu::faults::Faults;
-use crate::objects::log::AllocateCall;
+use crate::objects::log::{AllocateCall, SyncedRange};
 use crate::objects::memory::MemoryInfo;
 use crate::objects::messages::Message;
 use crate::objects::registry;
@@ -228,8 +228,8 @@ impl Gpu {
         self.gpu_state.faults.reset_counts();
     }
 
-    /// Switches the log of [`take_log`](Self::take_log) on or off. It is off at first, because a long run makes a long
-    /// list.
+    /// Switches the log of [`take_log`](Self::take_log) and [`take_synced`](Self::take_synced) on or off. It is off at
+    /// first, because a long run makes a long list.
     pub fn log_allocations(&self, on: bool) {
         self.gpu_state.log.switch(on);
     }
@@ -238,6 +238,11 @@ impl Gpu {
     /// switches the log on.
     pub fn take_log(&self) -> Vec<AllocateCall> {
         self.gpu_state.log.take()
+    }
+
+    /// Takes the flushed and invalidated ranges out of the log, in their order.
+    pub fn take_synced(&self) -> Vec<SyncedRange> {
+        self.gpu_state.log.take_synced()
     }
 
     /// Lets resources share bytes of any memory without a report, or no longer.

@@ -31,7 +31,7 @@ use ash::vk::Handle as _;
 
 use owners::{Act, Misowned, Owners};
 use past::{Access1, BarrierStep, Missing, Past};
-use spaces::{History, Space};
+use spaces::{AccessHistory, Space};
 
 pub(crate) use owners::{Half, OwnershipTransfer, is_outside};
 pub(crate) use scope::{DependencyScope, access2, stages2};
@@ -157,7 +157,7 @@ pub(crate) const MOST_SIGNALS: usize = 64;
 /// The accesses of a device's queues that the host has not waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    pub(crate) spaces: BTreeMap<u64, Space<History>>,
+    pub(crate) spaces: BTreeMap<u64, Space<AccessHistory>>,
     pub(crate) owners: Owners,
     /// True if an acquire needs first stages that the semaphore's wait has.
     pub(crate) strict: bool,

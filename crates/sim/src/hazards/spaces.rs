@@ -22,11 +22,11 @@ impl<T> Default for Space<T> {
 
 /// The accesses to all units of an interval.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct History {
+pub(crate) struct AccessHistory {
     pub(crate) past: Vec<Past>,
 }
 
-impl History {
+impl AccessHistory {
     /// A write that was read is reported only if the reads have nothing to report.
     pub(crate) fn reads_first(&self) -> impl Iterator<Item = &Past> {
         let reads = self.past.iter().filter(|past| !past.access.write);
@@ -107,7 +107,7 @@ impl<T: Clone + Default + PartialEq> Space<T> {
     }
 }
 
-impl Space<History> {
+impl Space<AccessHistory> {
     /// Forgets what is over. Returns whether anything is left.
     pub(crate) fn retain(&mut self, keep: impl Fn(&Past) -> bool) -> bool {
         self.0.retain(|_, (_, history)| {

@@ -14,6 +14,7 @@ use crate::memory::memory_chain::ChainFacts;
 use crate::memory::{external, memory_chain};
 use crate::objects::entry::{checked, entries, on_device};
 use crate::objects::host_bytes::HostBytes;
+use crate::objects::log::AllocateCall;
 use crate::objects::memory::{MemoryInfo, MemoryObject};
 use crate::objects::state::{DeviceObject, DeviceState, Label};
 use crate::objects::store::Store;
@@ -103,7 +104,13 @@ unsafe extern "system" fn allocate(
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         if let Some(info) = unsafe { chain::input(p_info) } {
             // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
-            device.gpu_state.log.push(unsafe { asked(info) }, result);
+            let asked = unsafe { asked(info) };
+            let memory = match result {
+                // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; it was written above.
+                vk::Result::SUCCESS => unsafe { *p_memory },
+                _ => vk::DeviceMemory::null(),
+            };
+            device.gpu_state.log.push(AllocateCall { asked, memory, result });
         }
     }
     result

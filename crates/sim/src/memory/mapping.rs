@@ -185,6 +185,9 @@ fn exchange(
     empty: &'static str,
 ) -> Result<vk::Result, Broken> {
     refuse_if!(ranges.is_empty() => empty, "there are no ranges");
+    if device.gpu_state.log.is_on() {
+        device.gpu_state.log.sync(ranges, flush);
+    }
     let state = device.state.lock();
     let mut copies = Vec::with_capacity(ranges.len());
     for range in ranges {

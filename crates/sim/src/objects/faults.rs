@@ -1,11 +1,13 @@
 //! Faults that a test orders: failures, delays and budgets. Also the counts of calls.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ash::vk;
 use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::facts::arithmetic::index;
 
 /// The ordered faults, and the count of calls of each entry point.
 #[derive(Debug, Default)]
@@ -21,13 +23,20 @@ pub(crate) struct FaultState {
 
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// Failures that are still to come: the count of calls that succeed first, and the result.
-    pub(crate) nth: BTreeMap<&'static str, Vec<(u64, vk::Result)>>,
-    pub(crate) always: BTreeMap<&'static str, vk::Result>,
-    pub(crate) delays: BTreeMap<&'static str, Duration>,
-    pub(crate) held: BTreeSet<&'static str>,
+    calls: BTreeMap<&'static str, CallOrders>,
     pub(crate) above: Option<u64>,
-    pub(crate) budgets: BTreeMap<u32, PosedBudget>,
+    /// By heap.
+    pub(crate) budgets: [Option<PosedBudget>; vk::MAX_MEMORY_HEAPS],
+}
+
+/// The orders for one entry point.
+#[derive(Debug, Default)]
+pub(crate) struct CallOrders {
+    /// Failures that are still to come: the count of calls that succeed first, and the result.
+    pub(crate) nth: Vec<(u64, vk::Result)>,
+    pub(crate) always: Option<vk::Result>,
+    pub(crate) delay: Option<Duration>,
+    pub(crate) held: bool,
 }
 
 /// The budget and usage that a heap is to report.
@@ -35,6 +44,8 @@ pub(crate) struct Orders {
 pub(crate) struct PosedBudget {
     pub(crate) budget: u64,
     pub(crate) usage: u64,
+    /// True if the usage of the GPU's own devices is added.
+    pub(crate) adds_own: bool,
 }
 
 impl FaultState {
@@ -49,10 +60,11 @@ impl FaultState {
         }
         let (delay, fault) = {
             let mut orders = self.orders.lock();
-            while orders.held.contains(call) {
+            while orders.calls.get(call).is_some_and(|ordered| ordered.held) {
                 self.released.wait(&mut orders);
             }
-            (orders.delays.get(call).copied(), orders.fault(call))
+            let ordered = orders.calls.get_mut(call)?;
+            (ordered.delay, ordered.fault())
         };
         // Outside of every lock: a slow call must not slow the calls of other threads.
         if let Some(delay) = delay {
@@ -68,7 +80,7 @@ impl FaultState {
 
     /// The budget that was ordered for a heap.
     pub(crate) fn budget(&self, heap: u32) -> Option<PosedBudget> {
-        self.orders.lock().budgets.get(&heap).copied()
+        self.orders.lock().budgets.get(index(heap)).copied().flatten()
     }
 
     pub(crate) fn count(&self, call: &'static str) -> u64 {
@@ -90,30 +102,36 @@ impl FaultState {
     pub(crate) fn order(&self, change: impl FnOnce(&mut Orders)) {
         let mut orders = self.orders.lock();
         change(&mut orders);
-        let idle = orders.nth.is_empty()
-            && orders.always.is_empty()
-            && orders.delays.is_empty()
-            && orders.held.is_empty()
-            && orders.above.is_none();
+        let idle = orders.calls.is_empty() && orders.above.is_none();
         self.armed.store(!idle, Ordering::Release);
         self.released.notify_all();
     }
 }
 
 impl Orders {
-    fn fault(&mut self, call: &'static str) -> Option<vk::Result> {
-        let mut fault = self.always.get(call).copied();
-        if let Some(waiting) = self.nth.get_mut(call) {
-            // Every order counts this call. The first that is due decides the result, and all that are due are used up.
-            waiting.retain_mut(|(left, result)| {
-                if *left == 0 {
-                    fault.get_or_insert(*result);
-                    return false;
-                }
-                *left -= 1;
-                true
-            });
-        }
+    /// Forgets the orders for an entry point.
+    pub(crate) fn forget(&mut self, call: &'static str) {
+        self.calls.remove(call);
+    }
+
+    /// Returns the orders for an entry point.
+    pub(crate) fn of(&mut self, call: &'static str) -> &mut CallOrders {
+        self.calls.entry(call).or_default()
+    }
+}
+
+impl CallOrders {
+    fn fault(&mut self) -> Option<vk::Result> {
+        let mut fault = self.always;
+        // Every order counts this call. The first that is due decides the result, and all that are due are used up.
+        self.nth.retain_mut(|(left, result)| {
+            if *left == 0 {
+                fault.get_or_insert(*result);
+                return false;
+            }
+            *left -= 1;
+            true
+        });
         fault
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of `vkAllocateMemory` in their order, for tests that compare what two programs ask of a driver.
+//! The calls of `vkAllocateMemory` and the flushed ranges in their order, for tests that compare two programs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,8 +27,24 @@ use crate::objects::memory::MemoryInfo;
 pub struct AllocateCall {
     /// Size, memory type, and everything in the `pNext` chain.
     pub asked: MemoryInfo,
+    /// The new memory, or NULL if the call failed.
+    pub memory: vk::DeviceMemory,
     /// The driver's result. The log has those of ordered faults too.
     pub result: vk::Result,
+}
+
+/// A range that the host flushed or invalidated: an element of [`Gpu::take_synced`](crate::Gpu::take_synced).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SyncedRange {
+    /// The memory.
+    pub memory: vk::DeviceMemory,
+    /// The offset in bytes.
+    pub offset: u64,
+    /// The size in bytes, or `VK_WHOLE_SIZE`.
+    pub size: u64,
+    /// True for `vkFlushMappedMemoryRanges`, false for `vkInvalidateMappedMemoryRanges`.
+    pub is_flush: bool,
 }
 
 /// The list of calls, while the log is on.
@@ -36,6 +52,7 @@ pub struct AllocateCall {
 pub(crate) struct CallLog {
     on: AtomicBool,
     calls: Mutex<Vec<AllocateCall>>,
+    synced: Mutex<Vec<SyncedRange>>,
 }
 
 impl CallLog {
@@ -47,11 +64,23 @@ impl CallLog {
         self.on.store(on, Ordering::Relaxed);
     }
 
-    pub(crate) fn push(&self, asked: MemoryInfo, result: vk::Result) {
-        self.calls.lock().push(AllocateCall { asked, result });
+    pub(crate) fn push(&self, call: AllocateCall) {
+        self.calls.lock().push(call);
+    }
+
+    pub(crate) fn sync(&self, ranges: &[vk::MappedMemoryRange<'_>], is_flush: bool) {
+        let range = |range: &vk::MappedMemoryRange<'_>| {
+            let vk::MappedMemoryRange { memory, offset, size, .. } = *range;
+            SyncedRange { memory, offset, size, is_flush }
+        };
+        self.synced.lock().extend(ranges.iter().map(range));
     }
 
     pub(crate) fn take(&self) -> Vec<AllocateCall> {
         std::mem::take(&mut *self.calls.lock())
+    }
+
+    pub(crate) fn take_synced(&self) -> Vec<SyncedRange> {
+        std::mem::take(&mut *self.synced.lock())
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod descriptors;
 pub(crate) mod entry;
 pub(crate) mod faults;
 pub(crate) mod features;
+pub(crate) mod handle_map;
 pub(crate) mod heaps;
 pub(crate) mod host;
 pub(crate) mod host_bytes;

@@ -1,17 +1,17 @@
 //! Render passes and framebuffers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ash::vk;
 
+use crate::objects::handle_map::HandleMap;
 use crate::objects::host_bytes::HostBytes;
 
 /// Render passes and framebuffers of a device.
 #[derive(Default)]
 pub(crate) struct PassState {
-    pub(crate) passes: BTreeMap<vk::RenderPass, RenderPass>,
-    pub(crate) framebuffers: BTreeMap<vk::Framebuffer, Framebuffer>,
+    pub(crate) passes: HandleMap<vk::RenderPass, RenderPass>,
+    pub(crate) framebuffers: HandleMap<vk::Framebuffer, Framebuffer>,
 }
 
 /// A `VkRenderPass`.

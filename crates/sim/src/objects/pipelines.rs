@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::objects::descriptors::PipelineLayoutDescription;
+use crate::objects::handle_map::HandleMap;
 use crate::objects::heaps::SetMapping;
 use crate::objects::host_bytes::HostBytes;
 use crate::objects::passes::Formats;
@@ -13,9 +14,9 @@ use crate::objects::passes::Formats;
 /// Shader modules, pipelines and pipeline caches of a device.
 #[derive(Default)]
 pub(crate) struct PipelineState {
-    pub(crate) modules: BTreeMap<vk::ShaderModule, HostBytes>,
-    pub(crate) pipelines: BTreeMap<vk::Pipeline, Pipeline>,
-    pub(crate) caches: BTreeMap<vk::PipelineCache, HostBytes>,
+    pub(crate) modules: HandleMap<vk::ShaderModule, HostBytes>,
+    pub(crate) pipelines: HandleMap<vk::Pipeline, Pipeline>,
+    pub(crate) caches: HandleMap<vk::PipelineCache, HostBytes>,
 }
 
 /// A `VkPipeline`.

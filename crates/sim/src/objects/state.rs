@@ -22,6 +22,7 @@ use crate::objects::descriptors::DescriptorState;
 use crate::objects::descriptors::policy::Behaviour;
 use crate::objects::faults::FaultState;
 use crate::objects::features::EnabledFeatures;
+use crate::objects::handle_map::HandleMap;
 use crate::objects::kernels::Kernels;
 use crate::objects::log::CallLog;
 use crate::objects::memory::MemoryObject;
@@ -292,11 +293,11 @@ impl DeviceObject {
 /// on every run.
 #[derive(Default)]
 pub(crate) struct DeviceState {
-    pub(crate) memories: BTreeMap<vk::DeviceMemory, MemoryObject>,
-    pub(crate) buffers: BTreeMap<vk::Buffer, BufferObject>,
-    pub(crate) images: BTreeMap<vk::Image, ImageObject>,
-    pub(crate) buffer_views: BTreeMap<vk::BufferView, BufferView>,
-    pub(crate) image_views: BTreeMap<vk::ImageView, ImageView>,
+    pub(crate) memories: HandleMap<vk::DeviceMemory, MemoryObject>,
+    pub(crate) buffers: HandleMap<vk::Buffer, BufferObject>,
+    pub(crate) images: HandleMap<vk::Image, ImageObject>,
+    pub(crate) buffer_views: HandleMap<vk::BufferView, BufferView>,
+    pub(crate) image_views: HandleMap<vk::ImageView, ImageView>,
     /// The end of the device addresses that were given out.
     pub(crate) address_end: u64,
     /// Memories by their device address.

@@ -1,16 +1,16 @@
 //! Fences, semaphores and events.
 
-use std::collections::BTreeMap;
-
 use ash::vk;
 
+use crate::objects::handle_map::HandleMap;
+
 /// Fences and semaphores of a device.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SyncState {
-    pub(crate) fences: BTreeMap<vk::Fence, Fence>,
-    pub(crate) semaphores: BTreeMap<vk::Semaphore, Semaphore>,
+    pub(crate) fences: HandleMap<vk::Fence, Fence>,
+    pub(crate) semaphores: HandleMap<vk::Semaphore, Semaphore>,
     /// Events, and whether they are set.
-    pub(crate) events: BTreeMap<vk::Event, bool>,
+    pub(crate) events: HandleMap<vk::Event, bool>,
 }
 
 /// A `VkFence`.

@@ -1,4 +1,5 @@
 //! Binds that break a rule.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 
@@ -48,7 +49,6 @@ fn dedicated_memory_belongs_to_its_resource() {
     assert_eq!(reports(&gpu), ["VUID-vkBindImageMemory-memory-02628"]);
     unsafe { device.bind_image_memory(owner, memory, 0) }.unwrap();
     gpu.assert_silent();
-    gpu.finish();
 }
 
 /// A GPU whose exported resources require a dedicated allocation, and the handle type that they are exported by.
@@ -100,7 +100,6 @@ fn what_requires_a_dedicated_allocation_gets_one() {
     let memory = allocate(&gpu, needs.size, needs.memory_type_bits.trailing_zeros());
     assert_eq!(unsafe { device.bind_buffer_memory(shared, memory, 0) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-vkBindBufferMemory-buffer-01444"]);
-    gpu.finish();
 }
 
 /// File descriptors are of unix: elsewhere the simulated device exports nothing.
@@ -148,7 +147,6 @@ fn shared_memory_is_for_what_is_shared_in_the_same_way() {
     let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
     unsafe { device.bind_buffer_memory(shared, memory, 0) }.unwrap();
     gpu.assert_silent();
-    gpu.finish();
 }
 
 #[test]
@@ -205,7 +203,6 @@ fn binds_out_of_place() {
     assert_eq!(reports(&gpu), ["VUID-vkBindBufferMemory-buffer-07459"]);
     assert_eq!(unsafe { device.bind_image_memory(image, large, 1 << 16) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-vkBindImageMemory-image-07460"]);
-    gpu.finish();
 }
 
 #[test]
@@ -232,7 +229,6 @@ fn binds_to_a_type_that_the_resource_cannot_use() {
     let info = [vk::BindImageMemoryInfo::default().image(image).memory(memory)];
     assert_eq!(unsafe { gpu.device().bind_image_memory2(&info) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-VkBindImageMemoryInfo-pNext-01615"]);
-    gpu.finish();
 }
 
 #[test]
@@ -254,7 +250,6 @@ fn buffers_with_an_address_in_memory_without() {
     let info = vk::BufferDeviceAddressInfo::default().buffer(other);
     assert_eq!(unsafe { device.get_buffer_device_address(&info) }, 0);
     assert_eq!(reports(&gpu), ["VUID-VkBufferDeviceAddressInfo-buffer-02601"]);
-    gpu.finish();
 }
 
 #[test]
@@ -295,7 +290,6 @@ fn overlap() {
     gpu.allow_aliasing(false);
     place(1024, 1024);
     assert!(reports(&gpu).contains(&"SUBLET-overlap"));
-    gpu.finish();
 }
 
 #[test]
@@ -313,7 +307,6 @@ fn a_place_is_free_again_when_its_resource_is_destroyed() {
     let buffer = storage(&gpu, 4096);
     unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
     gpu.assert_silent();
-    gpu.finish();
 }
 
 #[test]
@@ -329,7 +322,6 @@ fn images_with_the_alias_flag_may_overlap() {
     let image = image(&gpu, 16);
     unsafe { gpu.device().bind_image_memory(image, memory, 0) }.unwrap();
     assert_eq!(reports(&gpu), ["SUBLET-overlap", "SUBLET-overlap"]);
-    gpu.finish();
 }
 
 #[test]
@@ -378,7 +370,6 @@ fn a_granularity_page_for_linear_and_optimal() {
         unsafe { device.bind_buffer_memory(fourth, memory, place) }.unwrap();
         gpu.assert_silent();
     }
-    gpu.finish();
 }
 
 #[test]
@@ -399,5 +390,4 @@ fn overlap_by_one_byte() {
     let second = storage(&gpu, 64);
     unsafe { gpu.device().bind_buffer_memory(second, memory, needs.size - 1) }.unwrap();
     assert_eq!(reports(&gpu), ["SUBLET-overlap"]);
-    gpu.finish();
 }

@@ -1,4 +1,5 @@
 //! Bytes: what the host writes, what the device sees of it, and the other way round.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 
@@ -99,7 +100,11 @@ fn a_refused_flush_copies_nothing() {
     let data = map(&gpu, memory, 0, vk::WHOLE_SIZE).unwrap();
     bytes(data, 1).fill(9);
     let ranges = [range(memory, 0, atom), range(memory, 0, atom * 5)];
+    gpu.log_allocations(true);
     assert_eq!(unsafe { gpu.device().flush_mapped_memory_ranges(&ranges) }, Err(WRONG));
+    unsafe { gpu.device().invalidate_mapped_memory_ranges(&ranges[..1]) }.unwrap();
+    let synced = gpu.take_synced().into_iter().map(|it| (it.memory, it.offset, it.size, it.is_flush));
+    assert!(synced.eq([(memory, 0, atom, true), (memory, 0, atom * 5, true), (memory, 0, atom, false)]));
     assert_eq!(unsafe { gpu.read_memory(memory, 0, 1) }, Some(vec![0]));
     assert_eq!(reports(&gpu), ["VUID-VkMappedMemoryRange-size-00685"]);
     unsafe { gpu.device().free_memory(memory, None) };

@@ -1,4 +1,5 @@
 //! Ordered faults happen, and no others.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,16 @@ fn always_until_cleared() {
 }
 
 #[test]
+fn one_function_succeeds_again_after_a_cancel() {
+    let gpu = simple();
+    gpu.faults().fail_always("vkCreateBuffer", HOST).fail_always("vkAllocateMemory", DEVICE);
+    gpu.faults().cancel("vkCreateBuffer");
+    unsafe { gpu.device().destroy_buffer(storage(&gpu, 64), None) };
+    assert_eq!(try_allocate(&gpu, 64), Err(DEVICE));
+    assert_eq!(gpu.finish(), []);
+}
+
+#[test]
 fn sizes_above_a_limit() {
     let gpu = simple();
     gpu.faults().fail_above(4096);
@@ -63,7 +74,6 @@ fn aliases_of_a_function_are_one_function() {
     assert_eq!(bound, vk::Result::SUCCESS);
     assert_eq!(gpu.calls("vkBindBufferMemory2"), 2);
     assert_eq!(gpu.calls("vkBindBufferMemory2KHR"), 2);
-    gpu.finish();
 }
 
 #[test]
@@ -95,6 +105,8 @@ fn budgets_are_what_was_allocated_or_what_was_ordered() {
     assert_eq!(ask(), (size, 4096));
     gpu.faults().set_budget(0, 1000, 900);
     assert_eq!(ask(), (1000, 900));
+    gpu.faults().set_budget_beside(0, 1000, 900);
+    assert_eq!(ask(), (1000, 4996));
     gpu.faults().clear();
     unsafe { gpu.device().free_memory(memory, None) };
     assert_eq!(ask(), (size, 0));

@@ -1,4 +1,5 @@
 //! The device that does nothing still answers as a driver would.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 use crate::gpu::null::NullGpu;

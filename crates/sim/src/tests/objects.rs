@@ -1,4 +1,5 @@
 //! Right use is silent: objects of every kind on every profile. Also which functions the driver offers to whom.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 use crate::objects::registry;
@@ -275,7 +276,6 @@ fn requirements_come_without_an_object_too() {
     let asked = vk::DeviceBufferMemoryRequirements::default().create_info(&info);
     unsafe { device.get_device_buffer_memory_requirements(&asked, &mut vk::MemoryRequirements2::default()) };
     assert_eq!(reports(&gpu), ["VUID-VkBufferCreateInfo-size-00912"]);
-    gpu.finish();
 }
 
 #[test]
@@ -377,7 +377,6 @@ fn exported_memory_has_a_descriptor() {
     gpu.assert_silent();
     let asked = asked.memory(imported);
     refuses(&gpu, "VUID-VkMemoryGetFdInfoKHR-handleType-00671", unsafe { fd.get_memory_fd(&asked) });
-    gpu.finish();
 }
 
 /// File descriptors are of unix: elsewhere the simulated device exports nothing.
@@ -496,7 +495,6 @@ fn the_second_form_of_mapping() {
     assert_eq!(unsafe { unmap(gpu.device().handle(), &info) }, vk::Result::SUCCESS);
     assert_eq!(unsafe { unmap(gpu.device().handle(), &info) }, WRONG);
     assert_eq!(reports(&gpu), ["VUID-VkMemoryUnmapInfo-memory-07964"]);
-    gpu.finish();
 }
 
 unsafe extern "system" fn collect(
@@ -623,7 +621,6 @@ fn imported_host_memory_is_the_programs() {
     assert_eq!(unsafe { gpu.read_memory(memory, 4094, 4) }, Some(vec![1, 7, 8, 2]));
     unsafe { gpu.device().free_memory(memory, None) };
     assert_eq!((pages[0].0[4095], pages[1].0[0]), (7, 8));
-    gpu.finish();
 }
 
 #[test]
@@ -638,5 +635,4 @@ fn host_pointers_have_memory_types() {
     let made = unsafe { gpu.device().allocate_memory(&info.push_next(&mut import), None) };
     assert_eq!(made, Err(INVALID));
     assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-memoryTypeIndex-01744"]);
-    gpu.finish();
 }

@@ -1,4 +1,5 @@
 //! Several queues, and a device that is lost.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapped_pointer::MappedPointer;
 use super::super::annotations::annotate;
-use super::super::state::FollowUp;
+use super::super::empties::FollowUp;
 use super::super::{AllocationKey, Annotation, FOREIGN, Grant, MemoryBlockVector};
 use super::{Emptied, Planned, VectorCompaction};
 use crate::error::{ForeignHandle, MapError};

@@ -1,6 +1,6 @@
 //! Model checks of shards: the ring of keys, the table of shards, a shard, and a whole vector. See `base::sync::model`.
 
-mod ring;
+mod returns;
 mod shard;
 mod table;
 mod vector;

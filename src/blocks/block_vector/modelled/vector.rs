@@ -30,7 +30,8 @@ impl Fixture {
 
     /// Allocates like the allocator: on the fast path, or else on the slow path.
     fn get(&self, size: u64) -> AllocationKey {
-        let with_care = || self.vector.allocate(&self.device.context, &request(size), true).map(live);
+        let with_care =
+            || self.vector.allocate(&self.device.context, &request(size), BlockSearch::Rest).map(live);
         self.try_get(size).unwrap_or_else(|| with_care().unwrap())
     }
 

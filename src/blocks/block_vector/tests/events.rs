@@ -3,10 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ash::vk;
 
 use super::*;
+use crate::device::TimeBudget;
 
 thread_local! {
     static WATCHED: RefCell<Option<Rc<Fixture>>> = const { RefCell::new(None) };
@@ -42,8 +44,8 @@ fn event_count() -> u32 {
     EVENTS.take()
 }
 
-#[test]
-fn events_come_without_locks() {
+/// Runs `test` with a subscriber that checks the locks.
+fn while_watching(test: impl FnOnce()) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_writer(|| Watching)
@@ -53,7 +55,12 @@ fn events_come_without_locks() {
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
-    tracing::subscriber::with_default(subscriber, || {
+    tracing::subscriber::with_default(subscriber, test);
+}
+
+#[test]
+fn events_come_without_locks() {
+    while_watching(|| {
         // Other tests may reach an event first, without a subscriber, at this moment. Tracing caches the result once
         // for each event, and recomputes it afterwards.
         let fixture = Fixture::new(VectorConfig { min_blocks: 1, ..config() });
@@ -90,6 +97,37 @@ fn events_come_without_locks() {
         event_count();
         fixture.vector.deactivate(&fixture.context, &mut |_| ());
         assert_eq!(event_count(), 1, "the last block");
+        WATCHED.set(None);
+        assert!(fixture.gpu.live().is_empty());
+    });
+}
+
+/// The pool is destroyed while `maintain` creates a block for it.
+#[test]
+fn a_block_for_a_destroyed_pool_goes_without_locks() {
+    while_watching(|| {
+        let fixture = Rc::new(Fixture::new(config()));
+        for _ in 0..2 {
+            let _left = fixture.get(32 * MIB, 1);
+            fixture.vector.observe();
+        }
+        tracing::callsite::rebuild_interest_cache();
+        let calls = fixture.gpu.calls("vkAllocateMemory");
+        WATCHED.set(Some(Rc::clone(&fixture)));
+        let Fixture { vector, context, gpu, .. } = &*fixture;
+        gpu.faults().hold("vkAllocateMemory");
+        let grown = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while gpu.calls("vkAllocateMemory") == calls {
+                    std::thread::yield_now();
+                }
+                vector.retire(context);
+                gpu.faults().release("vkAllocateMemory");
+            });
+            vector.grow_ahead(context, &mut TimeBudget::new(Duration::MAX))
+        });
+        assert!(matches!(grown, Some((0, None))), "{grown:?}");
+        assert_eq!(event_count(), 2, "a block that came, and went");
         WATCHED.set(None);
         assert!(fixture.gpu.live().is_empty());
     });

@@ -193,7 +193,7 @@ fn a_miss_searches_at_most_twice() {
             .or_else(|| fixture.vector.allocate_without_growth(&fixture.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
-            None => fixture.vector.allocate(&fixture.context, &request, true),
+            None => fixture.vector.allocate(&fixture.context, &request, BlockSearch::Rest),
         };
         (ENGINE_CALLS.get(), grant.ok().map(|grant| Held { grant, request }))
     };
@@ -243,5 +243,22 @@ fn a_refusal_is_remembered() {
     held.push(Held { grant, request: wanted });
     fixture.check();
     fixture.free_all(held);
+    fixture.finish();
+}
+
+/// A new block may bring the free bytes back to those at a refusal, after the blocks that had them were freed.
+#[test]
+fn a_refusal_ends_with_a_new_block() {
+    let fixture = Fixture::new(VectorConfig { fixed_block_size: false, empty_blocks_kept: 4, ..config() });
+    fixture.gpu.faults().fail_above(4 * MIB);
+    let held: Vec<_> = (0..4).map(|_| fixture.get(4 * MIB, 1)).collect();
+    fixture.gpu.faults().clear();
+    fixture.free_all(held);
+    let wanted = request(8 * MIB, 1);
+    assert!(fixture.vector.allocate_without_growth(&fixture.context, &wanted).is_none());
+    assert_eq!(fixture.trim(), 16 * MIB);
+    let grant = fixture.vector.allocate(&fixture.context, &wanted, BlockSearch::Rest).unwrap();
+    assert_eq!(fixture.vector.totals().block_bytes, 16 * MIB);
+    fixture.free(Held { grant, request: wanted });
     fixture.finish();
 }

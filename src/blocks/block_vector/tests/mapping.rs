@@ -112,7 +112,7 @@ fn a_driver_that_does_not_map() {
         for thread in [1, 2, 0] {
             fixture.thread(thread);
             let error = fixture.allocate(&mapped(64)).unwrap_err();
-            assert!(matches!(error, AllocationError::Map(error) if error.result == result), "{error:?}");
+            assert!(matches!(error, AllocationError::Map(error) if error.vk_result() == result), "{error:?}");
             assert_eq!((fixture.vector.totals().allocation_count, users(&fixture)), (2, 0));
             assert!(fixture.vector.map(&fixture.context, own.live()).is_err());
             assert_eq!(users(&fixture), 0);
@@ -192,4 +192,29 @@ fn a_lease_that_goes_back_is_no_user() {
     fixture.check();
     fixture.free(first);
     fixture.finish();
+}
+
+/// The pool is destroyed while the driver maps one of its blocks.
+#[test]
+fn a_mapping_in_a_destroyed_pool_does_not_count() {
+    let fixture = Fixture::new(config());
+    let left = fixture.get(64, 1);
+    let Fixture { vector, context, gpu, .. } = &fixture;
+    gpu.faults().hold("vkMapMemory");
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while gpu.calls("vkMapMemory") == 0 {
+                std::thread::yield_now();
+            }
+            scope.spawn(|| vector.retire(context));
+            while vector.config(None).is_some() {
+                std::thread::yield_now();
+            }
+            gpu.faults().release("vkMapMemory");
+        });
+        let mapped = vector.map(context, left.live());
+        assert!(matches!(mapped, Err(MapError::Foreign(_))), "{mapped:?}");
+    });
+    assert_eq!(context.budgets.mapped(), 0);
+    assert!(gpu.live().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Vectors with shards, on a simulated GPU. One thread poses as many, step by step, so that every run is the same. Only
+//! Vectors with shards, on a simulated GPU. One thread acts as several, step by step, so that every run is the same. Only
 //! the module `stress` uses real threads.
 
 mod damage;
@@ -10,7 +10,7 @@ mod mapping;
 mod model;
 mod placement;
 mod pools;
-mod rings;
+mod returns;
 mod stress;
 
 use super::*;
@@ -118,7 +118,7 @@ impl Fixture {
     fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
         let grant = match self.vector.allocate_without_growth(&self.context, request) {
             Some(grant) => grant,
-            None => self.vector.allocate(&self.context, request, true)?,
+            None => self.vector.allocate(&self.context, request, BlockSearch::Rest)?,
         };
         Ok(Held { grant, request: *request })
     }

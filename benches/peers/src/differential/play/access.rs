@@ -1,12 +1,12 @@
 //! Host access to allocations: mapping, flushing and invalidating.
 
 use ash::vk;
+use sublet::sim::SyncedRange;
 
 use super::{LivePair, MOST_FLUSHED, ProgramPlayer, pick, share};
-use crate::differential::books::MemoryBooks;
 use crate::differential::differences::Difference;
+use crate::differential::memory::SideMemory;
 use crate::differential::side::{FailedOperation, Placement, Side, Why};
-use crate::differential::tap::MappedRange;
 
 impl ProgramPlayer<'_> {
     pub(super) fn map(&mut self, at: u64) -> Result<(), String> {
@@ -113,18 +113,18 @@ impl ProgramPlayer<'_> {
             return Err(format!("flushed otherwise: {}", text()));
         }
         for (vma, sublet) in vma_log.ranges.iter().zip(&sublet_log.ranges) {
-            let relative = |range: &MappedRange, place: &Placement| {
-                (range.offset as i128 - i128::from(place.offset), range.flushed)
+            let relative = |range: &SyncedRange, place: &Placement| {
+                (range.offset as i128 - i128::from(place.offset), range.is_flush)
             };
-            let end = |range: &MappedRange, place: &Placement| {
+            let end = |range: &SyncedRange, place: &Placement| {
                 (u128::from(range.offset) + u128::from(range.size)).wrapping_sub(u128::from(place.offset))
             };
             let (vma_end, sublet_end) = (end(vma, &live.vma), end(sublet, &live.sublet));
-            let at_end = |place: &Placement, range: &MappedRange, books: &MemoryBooks| {
-                books.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
+            let at_end = |place: &Placement, range: &SyncedRange, memory: &SideMemory| {
+                memory.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
             };
             let clamped =
-                at_end(&live.vma, vma, &self.vma_books) || at_end(&live.sublet, sublet, &self.sublet_books);
+                at_end(&live.vma, vma, &self.vma_memory) || at_end(&live.sublet, sublet, &self.sublet_memory);
             if relative(vma, &live.vma) != relative(sublet, &live.sublet) || vma_end != sublet_end && !clamped
             {
                 return Err(format!("another range: {}", text()));

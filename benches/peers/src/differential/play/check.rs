@@ -1,38 +1,34 @@
 //! Checks after every step, and at the end.
 
 use super::{ComparisonTally, LARGEST_BLOCK, ProgramPlayer};
-use crate::differential::books::{MemoryBooks, MemoryOwner};
+use crate::differential::memory::{MemoryOwner, SideBlock, SideMemory};
 use crate::differential::side::{HeapFigures, Side};
 
 impl ProgramPlayer<'_> {
     /// Checks the invariants after every step.
     pub(super) fn check(&mut self) -> Result<(), String> {
-        let messages = self.sublet.messages();
+        let messages = self.sublet.tap().messages();
         if !messages.is_empty() {
             return Err(format!("the driver complains of Sublet: {}", messages.join("; ")));
         }
-        let messages = self.vma.messages();
+        let messages = self.vma.tap().messages();
         for _ in &messages {
             self.tally.count("complaints of the driver about VMA");
         }
         let (vma, sublet) = (self.vma.heaps(), self.sublet.heaps());
-        let (vma_bytes, sublet_bytes) = (self.vma.tap().bytes(), self.sublet.tap().bytes());
         let profile = self.setup.profile;
-        let heap_of = |memory_type: u32| profile.types[memory_type as usize].heap;
         for (heap, (vma, sublet)) in vma.iter().zip(&sublet).enumerate() {
+            let is_here = |block: &SideBlock| profile.types[block.memory_type as usize].heap == heap as u32;
+            let (vma_bytes, sublet_bytes) =
+                (self.vma_memory.bytes(is_here), self.sublet_memory.bytes(is_here));
             let text = || format!("heap {heap}: VMA {vma:?}, Sublet {sublet:?}");
-            if sublet.block_bytes != sublet_bytes[heap] || vma.block_bytes != vma_bytes[heap] {
-                return Err(format!(
-                    "counted wrongly, {} and {}: {}",
-                    vma_bytes[heap],
-                    sublet_bytes[heap],
-                    text()
-                ));
+            if sublet.block_bytes != sublet_bytes || vma.block_bytes != vma_bytes {
+                return Err(format!("counted wrongly, {vma_bytes} and {sublet_bytes}: {}", text()));
             }
             if vma.allocations != sublet.allocations || vma.budget != sublet.budget {
                 return Err(format!("other figures: {}", text()));
             }
-            if vma_bytes[heap] == sublet_bytes[heap] {
+            if vma_bytes == sublet_bytes {
                 if vma.usage != sublet.usage {
                     return Err(format!("another usage: {}", text()));
                 }
@@ -40,15 +36,15 @@ impl ProgramPlayer<'_> {
             }
             // If VMA's blocks are larger than the heap, it has only dedicated allocations.
             if self.setup.large_block <= LARGEST_BLOCK {
-                self.tally.reserved.0 += u128::from(vma_bytes[heap]);
-                self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
+                self.tally.reserved.0 += u128::from(vma_bytes);
+                self.tally.reserved.1 += u128::from(sublet_bytes);
             }
-            let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
-            if used > vma_bytes[heap] {
+            let used = self.sublet_memory.bytes(|block| is_here(block) && !block.is_empty());
+            if used > vma_bytes {
                 // Without a difference both hold the same memory.
                 let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
                 *self.tally.more.entry(cause).or_default() += 1;
-            } else if sublet_bytes[heap] > vma_bytes[heap] {
+            } else if sublet_bytes > vma_bytes {
                 self.tally.count("more reserved, in empty blocks");
             }
             self.tally.count("reserved bytes compared");
@@ -56,14 +52,14 @@ impl ProgramPlayer<'_> {
         for slot in 0..self.pools.len() {
             if self.pools[slot].is_some() {
                 let (vma, sublet) = (self.vma.pool_figures(slot), self.sublet.pool_figures(slot));
-                let blocks = |books: &MemoryBooks| {
-                    let own = books.blocks.values().filter(|block| block.owner == MemoryOwner::Pool(slot));
+                let blocks = |memory: &SideMemory| {
+                    let own = memory.blocks.values().filter(|block| block.owner == MemoryOwner::Pool(slot));
                     own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
                 };
                 let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
                 // VMA does not count allocations in the second half of a linear block.
                 let linear = self.pools[slot].is_some_and(|spec| spec.linear);
-                if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_books)
+                if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_memory)
                     || sublet.allocations != own
                     || vma.allocations != own && !linear
                 {
@@ -96,14 +92,10 @@ impl ProgramPlayer<'_> {
                 self.sublet.destroy_pool(slot);
             }
         }
-        let tap = self.sublet.tap().clone();
         drop(self.vma.finish());
         let messages = self.sublet.finish();
         if !messages.is_empty() {
             found = found.and(Err(format!("in the end: {}", messages.join("; "))));
-        }
-        if tap.live_count() != 0 {
-            found = found.and(Err(format!("{} memory objects are left", tap.live_count())));
         }
         found.map(|()| self.tally)
     }

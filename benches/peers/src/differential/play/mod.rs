@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 
-use super::books::{MemoryBooks, MemoryOwner};
 use super::compact::Gains;
 use super::differences::Difference;
 use super::explain::{ExplainedRequest, explain};
+use super::memory::{MemoryOwner, SideMemory};
 use super::program::{PoolSpec, ProgramResource, ProgramSetup, ProgramStep, RandomProgram, Spec};
 use super::side::{FailedOperation, Placement, Side, Why};
 use super::sublet_side::SubletSide;
@@ -85,8 +85,8 @@ struct ProgramPlayer<'a> {
     setup: &'a ProgramSetup,
     vma: VmaSide,
     sublet: SubletSide,
-    vma_books: MemoryBooks,
-    sublet_books: MemoryBooks,
+    vma_memory: SideMemory,
+    sublet_memory: SideMemory,
     live: Vec<LivePair>,
     pools: Vec<Option<PoolSpec>>,
     slots: usize,
@@ -102,8 +102,8 @@ pub(super) fn play(program: &RandomProgram) -> Result<ComparisonTally, Mismatch>
         setup,
         vma: VmaSide::new(setup),
         sublet: SubletSide::new(setup),
-        vma_books: MemoryBooks::default(),
-        sublet_books: MemoryBooks::default(),
+        vma_memory: SideMemory::default(),
+        sublet_memory: SideMemory::default(),
         live: Vec::new(),
         pools: Vec::new(),
         slots: 0,
@@ -169,7 +169,8 @@ impl ProgramPlayer<'_> {
                 let heap = (heap % self.setup.profile.heaps.len() as u64) as usize;
                 let size = self.setup.profile.heaps[heap].size;
                 for tap in [self.vma.tap(), self.sublet.tap()] {
-                    tap.set_budget(heap, share(size, budget), share(size, others));
+                    let (budget, others) = (share(size, budget), share(size, others));
+                    tap.gpu().faults().set_budget_beside(heap as u32, budget, others);
                 }
                 self.frame();
                 Ok(())
@@ -192,7 +193,7 @@ impl ProgramPlayer<'_> {
 
     /// Returns true if both hold the same memory.
     fn aligned(&self) -> bool {
-        self.vma_books.shape() == self.sublet_books.shape()
+        self.vma_memory.shape() == self.sublet_memory.shape()
     }
 
     fn create_pool(&mut self, spec: &PoolSpec) -> Result<(), String> {
@@ -202,8 +203,8 @@ impl ProgramPlayer<'_> {
         let sublet = self.sublet.create_pool(slot, spec);
         let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
         let what = || format!("{spec:?}: VMA {vma:?} {vma_log:?}; Sublet {sublet:?} {sublet_log:?}");
-        self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
-        self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
+        self.vma_memory.enter(&vma_log, Some(slot));
+        self.sublet_memory.enter(&sublet_log, Some(slot));
         let gives_back = gives_back(&sublet_log);
         if gives_back {
             self.tally.differ(Difference::GivesBack);
@@ -224,7 +225,7 @@ impl ProgramPlayer<'_> {
                 if let Ok(()) = vma {
                     self.vma.destroy_pool(slot);
                     let log = self.vma.tap().take();
-                    self.vma_books.enter(&log, self.vma.tap(), Some(slot));
+                    self.vma_memory.enter(&log, Some(slot));
                 }
                 self.tally.differ(Difference::PoolBlockSize);
             }
@@ -238,12 +239,12 @@ impl ProgramPlayer<'_> {
                 if vma.is_ok() {
                     self.vma.destroy_pool(slot);
                     let log = self.vma.tap().take();
-                    self.vma_books.enter(&log, self.vma.tap(), Some(slot));
+                    self.vma_memory.enter(&log, Some(slot));
                 }
                 if sublet.is_ok() {
                     self.sublet.destroy_pool(slot);
                     let log = self.sublet.tap().take();
-                    self.sublet_books.enter(&log, self.sublet.tap(), Some(slot));
+                    self.sublet_memory.enter(&log, Some(slot));
                 }
             }
         }
@@ -268,10 +269,10 @@ impl ProgramPlayer<'_> {
         self.vma.destroy_pool(slot);
         self.sublet.destroy_pool(slot);
         let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
-        self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
-        self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
+        self.vma_memory.enter(&vma_log, Some(slot));
+        self.sublet_memory.enter(&sublet_log, Some(slot));
         self.pools[slot] = None;
-        let left = self.sublet_books.blocks.values().any(|block| block.owner == MemoryOwner::Pool(slot));
+        let left = self.sublet_memory.blocks.values().any(|block| block.owner == MemoryOwner::Pool(slot));
         if left { Err("a destroyed pool left blocks".to_owned()) } else { Ok(()) }
     }
 
@@ -357,11 +358,11 @@ impl ProgramPlayer<'_> {
         let sublet = self.sublet.allocate(slot, resource, spec, pool);
         self.sublet.tap().order(None);
         let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
-        self.vma_books.enter(&vma_log, self.vma.tap(), pool);
-        self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
-        for (place, books) in [(&vma, &mut self.vma_books), (&sublet, &mut self.sublet_books)] {
+        self.vma_memory.enter(&vma_log, pool);
+        self.sublet_memory.enter(&sublet_log, pool);
+        for (place, memory) in [(&vma, &mut self.vma_memory), (&sublet, &mut self.sublet_memory)] {
             if let Ok(place) = place {
-                books.place(place)?;
+                memory.place(place)?;
                 let kind = self.setup.profile.types[place.memory_type as usize].flags;
                 let flushed = kind.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
                     && !kind.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
@@ -416,13 +417,13 @@ impl ProgramPlayer<'_> {
                 if vma.memory_type != sublet.memory_type || vma.dedicated != sublet.dedicated =>
             {
                 // In different memory they cannot be compared any more.
-                self.vma_books.take(&vma);
-                self.sublet_books.take(&sublet);
+                self.vma_memory.take(&vma);
+                self.sublet_memory.take(&sublet);
                 self.vma.free(slot);
                 self.sublet.free(slot);
                 let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
-                self.vma_books.enter(&vma_log, self.vma.tap(), pool);
-                self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
+                self.vma_memory.enter(&vma_log, pool);
+                self.sublet_memory.enter(&sublet_log, pool);
             }
             (Ok(vma), Ok(sublet)) => {
                 let host_access = !spec.usage.is_auto() || spec.flags.intersects(Flags::HOST_ACCESS_MASK);
@@ -430,16 +431,16 @@ impl ProgramPlayer<'_> {
             }
             // Frees an allocation that only one side has.
             (Ok(place), Err(_)) => {
-                self.vma_books.take(&place);
+                self.vma_memory.take(&place);
                 self.vma.free(slot);
                 let log = self.vma.tap().take();
-                self.vma_books.enter(&log, self.vma.tap(), pool);
+                self.vma_memory.enter(&log, pool);
             }
             (Err(_), Ok(place)) => {
-                self.sublet_books.take(&place);
+                self.sublet_memory.take(&place);
                 self.sublet.free(slot);
                 let log = self.sublet.tap().take();
-                self.sublet_books.enter(&log, self.sublet.tap(), pool);
+                self.sublet_memory.enter(&log, pool);
             }
             (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
         }
@@ -486,15 +487,15 @@ impl ProgramPlayer<'_> {
         let owner = pool.map_or(MemoryOwner::Default(sublet.memory_type), MemoryOwner::Pool);
         let heap = self.heap_of(sublet.memory_type) as usize;
         let budgets = self.sublet.heaps()[heap];
-        let before = self.sublet_books.empties(owner);
-        self.vma_books.take(&vma);
-        self.sublet_books.take(&sublet);
+        let before = self.sublet_memory.empties(owner);
+        self.vma_memory.take(&vma);
+        self.sublet_memory.take(&sublet);
         self.vma.free(slot);
         self.sublet.free(slot);
         let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
-        let emptied = self.sublet_books.empties(owner);
-        self.vma_books.enter(&vma_log, self.vma.tap(), pool);
-        self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
+        let emptied = self.sublet_memory.empties(owner);
+        self.vma_memory.enter(&vma_log, pool);
+        self.sublet_memory.enter(&sublet_log, pool);
         if sublet.dedicated != sublet_log.freed.contains(&sublet.memory) && sublet.dedicated {
             return Err(format!("dedicated memory was not given back: {sublet:?}"));
         }
@@ -576,7 +577,7 @@ pub(super) struct ResourceNeeds {
 
 /// Returns true if memory was freed that existed before.
 pub(super) fn gives_back(log: &TapLog) -> bool {
-    log.freed.iter().any(|memory| !log.got.contains(memory))
+    !log.freed.is_empty()
 }
 
 /// Returns the number of rejected calls in a log.

@@ -9,7 +9,6 @@ use gpu_alloc::{Dedicated, GpuAllocator, MemoryBlock, Request, UsageFlags};
 use super::Plays;
 use crate::gpu::TestGpu;
 use crate::peers::gpu_alloc::{GpuAllocDevice, create};
-use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::{Host, ScriptRequest};
 
 pub(super) struct GpuAllocPlayer {
@@ -80,10 +79,6 @@ impl Plays for GpuAllocPlayer {
         self.live -= 1;
         // SAFETY: the block belongs to this allocator, which was created for this device.
         unsafe { self.allocator.dealloc(&self.device, held.block) };
-    }
-
-    fn place(&self, held: &BlockWithMappings) -> MemoryOffset {
-        MemoryOffset { memory: *held.block.memory(), offset: held.block.offset() }
     }
 
     #[inline]

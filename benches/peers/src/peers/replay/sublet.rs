@@ -8,7 +8,6 @@ use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryAllocateNext, Po
 use super::Plays;
 use crate::gpu::TestGpu;
 use crate::peers::sublet::create;
-use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::ScriptRequest;
 
 pub(super) struct SubletPlayer {
@@ -44,10 +43,6 @@ impl Plays for SubletPlayer {
         // SAFETY: no device uses it.
         let freed = unsafe { self.allocator.free_memory(allocation) };
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
-    }
-
-    fn place(&self, allocation: &Allocation) -> MemoryOffset {
-        MemoryOffset { memory: allocation.memory(), offset: allocation.offset() }
     }
 
     #[inline]

@@ -9,8 +9,7 @@ use sublet::trace::PoolSettings;
 
 use super::Plays;
 use crate::gpu::TestGpu;
-use crate::peers::vma::{allocation_info, check_empty, checked, create_allocator, details, ffi};
-use crate::replay::gaps::MemoryOffset;
+use crate::peers::vma::{allocation_info, check_empty, checked, create_allocator, ffi};
 use crate::replay::script::ScriptRequest;
 
 pub(super) struct VmaPlayer {
@@ -23,7 +22,7 @@ const UNKNOWN: u32 = 0;
 
 impl VmaPlayer {
     pub(super) fn new(gpu: &TestGpu) -> Result<Self, String> {
-        Ok(Self { allocator: create_allocator(gpu, false)?, pools: Vec::new() })
+        Ok(Self { allocator: create_allocator(gpu)?, pools: Vec::new() })
     }
 }
 
@@ -49,12 +48,6 @@ impl Plays for VmaPlayer {
     fn free(&mut self, allocation: ffi::FfiAllocation) {
         // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, allocation) };
-    }
-
-    fn place(&self, allocation: &ffi::FfiAllocation) -> MemoryOffset {
-        // SAFETY: the allocator is live, and the allocation belongs to it.
-        let info = unsafe { details(self.allocator, *allocation) }.allocation_info;
-        MemoryOffset { memory: info.device_memory, offset: info.offset }
     }
 
     #[inline]

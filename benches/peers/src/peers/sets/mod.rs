@@ -11,11 +11,8 @@ use crate::gpu::TestGpu;
 
 pub(crate) use self::bucketed::Bucketed;
 pub(crate) use self::gpu_descriptor::GpuDescriptor;
-pub(crate) use self::raw::{RawFrames, RawFree};
-pub(crate) use self::sublet::{Persistent, Transient};
-
-/// Frames in flight: resources of a frame may be freed when this many more frames have begun.
-pub(crate) const IN_FLIGHT: usize = 3;
+pub(crate) use self::raw::RawFree;
+pub(crate) use self::sublet::Persistent;
 
 /// Descriptor types and counts of a layout.
 pub(crate) type LayoutCounts = &'static [(vk::DescriptorType, u32)];
@@ -96,51 +93,6 @@ pub(crate) trait SetPeer {
     fn free(&mut self, set: Self::Set);
     /// Destroys everything. Returns an error if its state is wrong.
     fn finish(self) -> Result<(), String>;
-}
-
-/// An allocator of sets that live for a frame.
-pub(crate) trait FramePeer {
-    /// Begins a frame. Sets from [`IN_FLIGHT`] frames ago are free.
-    fn begin(&mut self);
-    /// Allocates a set. Returns true on success.
-    fn allocate(&mut self, layout: usize) -> bool;
-    fn finish(self) -> Result<(), String>;
-}
-
-/// Adapts an allocator that frees sets one by one to frames.
-pub(crate) struct PerFrame<P: SetPeer> {
-    peer: P,
-    frames: [Vec<P::Set>; IN_FLIGHT],
-    now: usize,
-}
-
-impl<P: SetPeer> PerFrame<P> {
-    pub(crate) fn new(peer: P) -> Self {
-        Self { peer, frames: std::array::from_fn(|_| Vec::new()), now: 0 }
-    }
-}
-
-impl<P: SetPeer> FramePeer for PerFrame<P> {
-    fn begin(&mut self) {
-        self.now = (self.now + 1) % IN_FLIGHT;
-        for set in self.frames[self.now].drain(..) {
-            self.peer.free(set);
-        }
-    }
-
-    fn allocate(&mut self, layout: usize) -> bool {
-        let set = self.peer.allocate(layout);
-        let given = set.is_some();
-        self.frames[self.now].extend(set);
-        given
-    }
-
-    fn finish(mut self) -> Result<(), String> {
-        for set in self.frames.into_iter().flatten() {
-            self.peer.free(set);
-        }
-        self.peer.finish()
-    }
 }
 
 /// Creates a pool for a number of sets, each with the counts `each`.

@@ -1,14 +1,13 @@
-//! Sublet's two allocators: persistent sets and transient sets.
+//! Sublet's persistent sets.
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
-use sublet::retire::{Clock, Ticket, TimelineId};
 use sublet_descriptors::{
     DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorSet, PersistentSets,
-    PersistentSetsCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
+    PersistentSetsCreateInfo, SetLayout,
 };
 
-use super::{FramePeer, IN_FLIGHT, LAYOUTS, PeerLayouts, SetPeer, bindings};
+use super::{LAYOUTS, PeerLayouts, SetPeer, bindings};
 
 /// Creates a device with only the features of its version.
 fn device(layouts: &PeerLayouts<'_>) -> Result<DescriptorDevice, String> {
@@ -69,57 +68,5 @@ impl SetPeer for Persistent<'_> {
         // SAFETY: nothing runs on the null device.
         let leaks = unsafe { self.sets.destroy() };
         leaks.first().map_or(Ok(()), |leak| Err(format!("left: {leak}")))
-    }
-}
-
-pub(crate) struct Transient<'a> {
-    sets: TransientSets,
-    layouts: Vec<SetLayout>,
-    clock: Clock,
-    timeline: TimelineId,
-    /// The ticket of the frame that is being recorded.
-    now: Option<Ticket>,
-    slot: u32,
-    _borrowed: &'a PeerLayouts<'a>,
-}
-
-impl<'a> Transient<'a> {
-    pub(crate) fn new(layouts: &'a PeerLayouts<'a>) -> Result<Self, String> {
-        let device = device(layouts)?;
-        let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default());
-        let sets = sets.map_err(|error| error.to_string())?;
-        let clock = Clock::new();
-        let timeline = clock.add_timeline().map_err(|error| error.to_string())?;
-        let layouts_of = set_layouts(layouts)?;
-        Ok(Self { sets, layouts: layouts_of, clock, timeline, now: None, slot: 0, _borrowed: layouts })
-    }
-
-    fn end(&mut self) {
-        if let Some(ticket) = self.now.take() {
-            self.sets.flush(ticket).expect("one clock");
-            self.clock.end_frame(ticket).expect("an open frame");
-        }
-    }
-}
-
-impl FramePeer for Transient<'_> {
-    fn begin(&mut self) {
-        self.end();
-        self.slot = (self.slot + 1) % IN_FLIGHT as u32;
-        self.now = Some(self.clock.begin_frame(self.timeline, self.slot));
-        // A failed reset is tried again with the next frame.
-        let _ = self.sets.collect(&self.clock);
-    }
-
-    fn allocate(&mut self, layout: usize) -> bool {
-        // SAFETY: the layout is live.
-        unsafe { self.sets.allocate(&self.layouts[layout]) }.is_ok()
-    }
-
-    fn finish(mut self) -> Result<(), String> {
-        self.end();
-        // SAFETY: nothing was ever submitted.
-        unsafe { self.sets.destroy() };
-        Ok(())
     }
 }

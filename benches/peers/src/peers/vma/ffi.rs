@@ -11,9 +11,6 @@ use vk_mem as _;
 pub(crate) type FfiAllocator = *mut c_void;
 pub(crate) type FfiPool = *mut c_void;
 pub(crate) type FfiAllocation = *mut c_void;
-pub(crate) type FfiVirtualBlock = *mut c_void;
-/// A non-pointer handle: 64 bits on every platform.
-pub(crate) type FfiVirtualAllocation = u64;
 
 /// `VMA_MEMORY_USAGE_GPU_ONLY`.
 pub(crate) const USAGE_GPU_ONLY: u32 = 1;
@@ -23,8 +20,6 @@ pub(crate) const USAGE_AUTO: u32 = 7;
 pub(crate) const WRITTEN_AND_MAPPED: u32 = 0x404;
 /// `VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT`.
 pub(crate) const POOL_LINEAR: u32 = 4;
-/// `VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT`.
-pub(crate) const BLOCK_LINEAR: u32 = 1;
 
 /// `VmaVulkanFunctions`.
 #[repr(C)]
@@ -199,198 +194,93 @@ pub(crate) struct FfiDefragmentationStats {
     pub(crate) blocks_freed: u32,
 }
 
-/// `VmaVirtualBlockCreateInfo`.
-#[repr(C)]
-pub(crate) struct FfiVirtualBlockCreateInfo {
-    pub(crate) size: u64,
-    pub(crate) flags: u32,
-    pub(crate) allocation_callbacks: *const vk::AllocationCallbacks<'static>,
+/// Declares functions by their names in VMA and here.
+macro_rules! functions {
+    ($($vma:literal fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+        unsafe extern "C" {
+            $(#[link_name = $vma] pub(crate) fn $name($($argument: $type),*) $(-> $result)?;)*
+        }
+    };
 }
 
-/// `VmaVirtualAllocationCreateInfo`.
-#[repr(C)]
-pub(crate) struct FfiVirtualAllocationCreateInfo {
-    pub(crate) size: u64,
-    pub(crate) alignment: u64,
-    pub(crate) flags: u32,
-    pub(crate) user_data: *mut c_void,
-}
-
-unsafe extern "C" {
-    #[link_name = "vmaCreateAllocator"]
-    pub(crate) fn create_allocator(
-        info: *const FfiAllocatorCreateInfo,
-        allocator: *mut FfiAllocator,
+functions! {
+    "vmaCreateAllocator" fn create_allocator(
+        info: *const FfiAllocatorCreateInfo, allocator: *mut FfiAllocator
     ) -> vk::Result;
-    #[link_name = "vmaDestroyAllocator"]
-    pub(crate) fn destroy_allocator(allocator: FfiAllocator);
-    #[link_name = "vmaCalculateStatistics"]
-    pub(crate) fn calculate_statistics(allocator: FfiAllocator, statistics: *mut FfiTotalStatistics);
-    #[link_name = "vmaCreatePool"]
-    pub(crate) fn create_pool(
-        allocator: FfiAllocator,
-        info: *const FfiPoolCreateInfo,
-        pool: *mut FfiPool,
+    "vmaDestroyAllocator" fn destroy_allocator(allocator: FfiAllocator);
+    "vmaCalculateStatistics" fn calculate_statistics(allocator: FfiAllocator, statistics: *mut FfiTotalStatistics);
+    "vmaCreatePool" fn create_pool(
+        allocator: FfiAllocator, info: *const FfiPoolCreateInfo, pool: *mut FfiPool
     ) -> vk::Result;
-    #[link_name = "vmaDestroyPool"]
-    pub(crate) fn destroy_pool(allocator: FfiAllocator, pool: FfiPool);
-    #[link_name = "vmaAllocateMemory"]
-    pub(crate) fn allocate_memory(
-        allocator: FfiAllocator,
-        requirements: *const vk::MemoryRequirements,
-        info: *const FfiAllocationCreateInfo,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaDestroyPool" fn destroy_pool(allocator: FfiAllocator, pool: FfiPool);
+    "vmaAllocateMemory" fn allocate_memory(
+        allocator: FfiAllocator, requirements: *const vk::MemoryRequirements,
+        info: *const FfiAllocationCreateInfo, allocation: *mut FfiAllocation, allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaFreeMemory"]
-    pub(crate) fn free_memory(allocator: FfiAllocator, allocation: FfiAllocation);
-    #[link_name = "vmaCreateBuffer"]
-    pub(crate) fn create_buffer(
-        allocator: FfiAllocator,
-        buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const FfiAllocationCreateInfo,
-        buffer: *mut vk::Buffer,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaFreeMemory" fn free_memory(allocator: FfiAllocator, allocation: FfiAllocation);
+    "vmaCreateBuffer" fn create_buffer(
+        allocator: FfiAllocator, buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const FfiAllocationCreateInfo, buffer: *mut vk::Buffer, allocation: *mut FfiAllocation,
+        allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaDestroyBuffer"]
-    pub(crate) fn destroy_buffer(allocator: FfiAllocator, buffer: vk::Buffer, allocation: FfiAllocation);
-    #[link_name = "vmaCreateImage"]
-    pub(crate) fn create_image(
-        allocator: FfiAllocator,
-        image_info: *const vk::ImageCreateInfo<'_>,
-        info: *const FfiAllocationCreateInfo,
-        image: *mut vk::Image,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaDestroyBuffer" fn destroy_buffer(allocator: FfiAllocator, buffer: vk::Buffer, allocation: FfiAllocation);
+    "vmaCreateImage" fn create_image(
+        allocator: FfiAllocator, image_info: *const vk::ImageCreateInfo<'_>,
+        info: *const FfiAllocationCreateInfo, image: *mut vk::Image, allocation: *mut FfiAllocation,
+        allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaDestroyImage"]
-    pub(crate) fn destroy_image(allocator: FfiAllocator, image: vk::Image, allocation: FfiAllocation);
-    #[link_name = "vmaBeginDefragmentation"]
-    pub(crate) fn begin_defragmentation(
-        allocator: FfiAllocator,
-        info: *const FfiDefragmentationInfo,
-        context: *mut *mut c_void,
+    "vmaDestroyImage" fn destroy_image(allocator: FfiAllocator, image: vk::Image, allocation: FfiAllocation);
+    "vmaBeginDefragmentation" fn begin_defragmentation(
+        allocator: FfiAllocator, info: *const FfiDefragmentationInfo, context: *mut *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaBeginDefragmentationPass"]
-    pub(crate) fn begin_defragmentation_pass(
-        allocator: FfiAllocator,
-        context: *mut c_void,
-        pass: *mut FfiDefragmentationPassMoveInfo,
+    "vmaBeginDefragmentationPass" fn begin_defragmentation_pass(
+        allocator: FfiAllocator, context: *mut c_void, pass: *mut FfiDefragmentationPassMoveInfo
     ) -> vk::Result;
-    #[link_name = "vmaEndDefragmentationPass"]
-    pub(crate) fn end_defragmentation_pass(
-        allocator: FfiAllocator,
-        context: *mut c_void,
-        pass: *mut FfiDefragmentationPassMoveInfo,
+    "vmaEndDefragmentationPass" fn end_defragmentation_pass(
+        allocator: FfiAllocator, context: *mut c_void, pass: *mut FfiDefragmentationPassMoveInfo
     ) -> vk::Result;
-    #[link_name = "vmaEndDefragmentation"]
-    pub(crate) fn end_defragmentation(
-        allocator: FfiAllocator,
-        context: *mut c_void,
-        stats: *mut FfiDefragmentationStats,
+    "vmaEndDefragmentation" fn end_defragmentation(
+        allocator: FfiAllocator, context: *mut c_void, stats: *mut FfiDefragmentationStats
     );
-    #[link_name = "vmaSetCurrentFrameIndex"]
-    pub(crate) fn set_current_frame_index(allocator: FfiAllocator, frame_index: u32);
-    #[link_name = "vmaGetHeapBudgets"]
-    pub(crate) fn heap_budgets(allocator: FfiAllocator, budgets: *mut FfiBudget);
-    #[link_name = "vmaFindMemoryTypeIndex"]
-    pub(crate) fn find_memory_type_index(
-        allocator: FfiAllocator,
-        memory_type_bits: u32,
-        info: *const FfiAllocationCreateInfo,
-        index: *mut u32,
+    "vmaSetCurrentFrameIndex" fn set_current_frame_index(allocator: FfiAllocator, frame_index: u32);
+    "vmaGetHeapBudgets" fn heap_budgets(allocator: FfiAllocator, budgets: *mut FfiBudget);
+    "vmaFindMemoryTypeIndex" fn find_memory_type_index(
+        allocator: FfiAllocator, memory_type_bits: u32, info: *const FfiAllocationCreateInfo,
+        index: *mut u32
     ) -> vk::Result;
-    #[link_name = "vmaFindMemoryTypeIndexForBufferInfo"]
-    pub(crate) fn find_memory_type_index_for_buffer_info(
-        allocator: FfiAllocator,
-        buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const FfiAllocationCreateInfo,
-        index: *mut u32,
+    "vmaFindMemoryTypeIndexForBufferInfo" fn find_memory_type_index_for_buffer_info(
+        allocator: FfiAllocator, buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const FfiAllocationCreateInfo, index: *mut u32
     ) -> vk::Result;
-    #[link_name = "vmaFindMemoryTypeIndexForImageInfo"]
-    pub(crate) fn find_memory_type_index_for_image_info(
-        allocator: FfiAllocator,
-        image_info: *const vk::ImageCreateInfo<'_>,
-        info: *const FfiAllocationCreateInfo,
-        index: *mut u32,
+    "vmaFindMemoryTypeIndexForImageInfo" fn find_memory_type_index_for_image_info(
+        allocator: FfiAllocator, image_info: *const vk::ImageCreateInfo<'_>,
+        info: *const FfiAllocationCreateInfo, index: *mut u32
     ) -> vk::Result;
-    #[link_name = "vmaGetPoolStatistics"]
-    pub(crate) fn pool_statistics(allocator: FfiAllocator, pool: FfiPool, statistics: *mut FfiStatistics);
-    #[link_name = "vmaGetAllocationInfo2"]
-    pub(crate) fn allocation_info2(
-        allocator: FfiAllocator,
-        allocation: FfiAllocation,
-        info: *mut FfiAllocationInfo2,
+    "vmaGetPoolStatistics" fn pool_statistics(allocator: FfiAllocator, pool: FfiPool, statistics: *mut FfiStatistics);
+    "vmaGetAllocationInfo2" fn allocation_info2(
+        allocator: FfiAllocator, allocation: FfiAllocation, info: *mut FfiAllocationInfo2
     );
-    #[link_name = "vmaMapMemory"]
-    pub(crate) fn map_memory(
-        allocator: FfiAllocator,
-        allocation: FfiAllocation,
-        data: *mut *mut c_void,
+    "vmaMapMemory" fn map_memory(
+        allocator: FfiAllocator, allocation: FfiAllocation, data: *mut *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaUnmapMemory"]
-    pub(crate) fn unmap_memory(allocator: FfiAllocator, allocation: FfiAllocation);
-    #[link_name = "vmaFlushAllocation"]
-    pub(crate) fn flush_allocation(
-        allocator: FfiAllocator,
-        allocation: FfiAllocation,
-        offset: u64,
-        size: u64,
+    "vmaUnmapMemory" fn unmap_memory(allocator: FfiAllocator, allocation: FfiAllocation);
+    "vmaFlushAllocation" fn flush_allocation(
+        allocator: FfiAllocator, allocation: FfiAllocation, offset: u64, size: u64
     ) -> vk::Result;
-    #[link_name = "vmaInvalidateAllocation"]
-    pub(crate) fn invalidate_allocation(
-        allocator: FfiAllocator,
-        allocation: FfiAllocation,
-        offset: u64,
-        size: u64,
+    "vmaInvalidateAllocation" fn invalidate_allocation(
+        allocator: FfiAllocator, allocation: FfiAllocation, offset: u64, size: u64
     ) -> vk::Result;
-    #[link_name = "vmaAllocateMemoryForBuffer"]
-    pub(crate) fn allocate_memory_for_buffer(
-        allocator: FfiAllocator,
-        buffer: vk::Buffer,
-        info: *const FfiAllocationCreateInfo,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaAllocateMemoryForBuffer" fn allocate_memory_for_buffer(
+        allocator: FfiAllocator, buffer: vk::Buffer, info: *const FfiAllocationCreateInfo,
+        allocation: *mut FfiAllocation, allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaAllocateMemoryForImage"]
-    pub(crate) fn allocate_memory_for_image(
-        allocator: FfiAllocator,
-        image: vk::Image,
-        info: *const FfiAllocationCreateInfo,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaAllocateMemoryForImage" fn allocate_memory_for_image(
+        allocator: FfiAllocator, image: vk::Image, info: *const FfiAllocationCreateInfo,
+        allocation: *mut FfiAllocation, allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaCreateBufferWithAlignment"]
-    pub(crate) fn create_buffer_with_alignment(
-        allocator: FfiAllocator,
-        buffer_info: *const vk::BufferCreateInfo<'_>,
-        info: *const FfiAllocationCreateInfo,
-        min_alignment: u64,
-        buffer: *mut vk::Buffer,
-        allocation: *mut FfiAllocation,
-        allocation_info: *mut c_void,
+    "vmaCreateBufferWithAlignment" fn create_buffer_with_alignment(
+        allocator: FfiAllocator, buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const FfiAllocationCreateInfo, min_alignment: u64, buffer: *mut vk::Buffer,
+        allocation: *mut FfiAllocation, allocation_info: *mut c_void
     ) -> vk::Result;
-    #[link_name = "vmaCreateVirtualBlock"]
-    pub(crate) fn create_virtual_block(
-        info: *const FfiVirtualBlockCreateInfo,
-        block: *mut FfiVirtualBlock,
-    ) -> vk::Result;
-    #[link_name = "vmaDestroyVirtualBlock"]
-    pub(crate) fn destroy_virtual_block(block: FfiVirtualBlock);
-    #[link_name = "vmaIsVirtualBlockEmpty"]
-    pub(crate) fn is_virtual_block_empty(block: FfiVirtualBlock) -> vk::Bool32;
-    #[link_name = "vmaVirtualAllocate"]
-    pub(crate) fn virtual_allocate(
-        block: FfiVirtualBlock,
-        info: *const FfiVirtualAllocationCreateInfo,
-        allocation: *mut FfiVirtualAllocation,
-        offset: *mut u64,
-    ) -> vk::Result;
-    #[link_name = "vmaVirtualFree"]
-    pub(crate) fn virtual_free(block: FfiVirtualBlock, allocation: FfiVirtualAllocation);
-    #[link_name = "vmaClearVirtualBlock"]
-    pub(crate) fn clear_virtual_block(block: FfiVirtualBlock);
-    #[link_name = "vmaGetVirtualBlockStatistics"]
-    pub(crate) fn virtual_block_statistics(block: FfiVirtualBlock, statistics: *mut FfiStatistics);
 }

@@ -358,7 +358,7 @@ impl HeapSlots {
     /// Makes the range stale and frees it now. Returns its slots.
     pub(super) fn free(&mut self, range: DescriptorRange) -> Result<Range<u32>, ForeignDescriptorRange> {
         let slots = self.kill(range)?;
-        self.books().release(slots.start);
+        self.engines().release(slots.start);
         Ok(slots)
     }
 
@@ -375,14 +375,14 @@ impl HeapSlots {
         if self.queue.is_empty() {
             return Ok(0);
         }
-        let (mut books, queue, retiring) = self.split();
+        let (mut engines, queue, retiring) = self.split();
         let mut freed = 0;
         let collected = queue.collect(clock, |first| {
-            let slots = books.release(first);
+            let slots = engines.release(first);
             // The state is consistent here, even if `ended` panics.
             *retiring -= slots;
             freed += slots;
-            if books.slots.is_ring(first) {
+            if engines.slots.is_ring(first) {
                 ended(first..first + slots);
             }
         });
@@ -393,12 +393,12 @@ impl HeapSlots {
         }
     }
 
-    fn split(&mut self) -> (SlotBooks<'_>, &mut Retire<u32>, &mut u32) {
+    fn split(&mut self) -> (SlotEngines<'_>, &mut Retire<u32>, &mut u32) {
         let Self { engine, ring, slots, queue, retiring, .. } = self;
-        (SlotBooks { engine, ring, slots }, queue, retiring)
+        (SlotEngines { engine, ring, slots }, queue, retiring)
     }
 
-    fn books(&mut self) -> SlotBooks<'_> {
+    fn engines(&mut self) -> SlotEngines<'_> {
         self.split().0
     }
 
@@ -494,13 +494,13 @@ impl HeapSlots {
 }
 
 /// The state that releasing a chunk changes.
-struct SlotBooks<'a> {
+struct SlotEngines<'a> {
     engine: &'a mut Tlsf,
     ring: &'a mut Option<Linear>,
     slots: &'a mut SlotTable,
 }
 
-impl SlotBooks<'_> {
+impl SlotEngines<'_> {
     /// Frees the chunk that starts at this slot. Returns its number of slots.
     #[inline]
     fn release(&mut self, first: u32) -> u32 {

@@ -90,8 +90,8 @@ fn random_ranges_agree_with_a_free_list() {
                                 live.push(range);
                             }
                             Err(HeapError::ZeroCount) => assert_eq!(count, 0),
-                            Err(HeapError::Full { asked, free: told, largest_free, retiring }) => {
-                                assert_eq!((asked, told, largest_free), (count, free, largest));
+                            Err(HeapError::Full { asked, free: reported, largest_free, retiring }) => {
+                                assert_eq!((asked, reported, largest_free), (count, free, largest));
                                 assert_eq!(retiring, slots.statistics().retiring);
                                 assert!(count > largest);
                             }

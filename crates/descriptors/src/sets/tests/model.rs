@@ -1,11 +1,11 @@
-//! `SetBooks` against a model of the driver and a model of the program, both simple lists.
+//! `BucketState` against a model of the driver and a model of the program, both simple lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ash::vk;
 use ash::vk::Handle;
 
-use super::super::books::{LayoutKey, NextSet, PoolEntry, SetBooks, Ways};
+use super::super::state::{BucketState, LayoutKey, NextSet, PoolEntry, Ways};
 use super::wanted;
 
 /// The model of the driver: the capacity of each pool, and its sets with their layouts.
@@ -32,7 +32,7 @@ impl Driver {
 
 /// Replays the steps of `supply.rs` against the model.
 struct Play {
-    books: SetBooks<(), u64>,
+    state: BucketState<(), u64>,
     driver: Driver,
     ways: Ways,
     /// Live sets of the program: slot, generation, set, layout.
@@ -49,7 +49,7 @@ impl Play {
         let ways = Ways { free: seed % 3 != 0, reset: seed % 4 != 0 };
         let rng = fastrand::Rng::with_seed(seed);
         Self {
-            books: SetBooks::default(),
+            state: BucketState::default(),
             driver: Driver::default(),
             ways,
             live: Vec::new(),
@@ -62,7 +62,7 @@ impl Play {
     }
 
     fn remove(&mut self, at: u32) {
-        let pool = self.books.remove_pool(at).unwrap();
+        let pool = self.state.remove_pool(at).unwrap();
         let (_, sets) = self.driver.pools.remove(&pool).unwrap();
         let used: BTreeSet<vk::DescriptorSet> = self
             .live
@@ -74,48 +74,48 @@ impl Play {
     }
 
     fn reset(&mut self, at: u32) {
-        let pool = self.books.pool(at).unwrap();
+        let pool = self.state.pool(at).unwrap();
         assert_eq!(pool.live, 0);
         self.driver.pools.get_mut(&pool.pool).unwrap().1.clear();
-        self.books.reset(at);
+        self.state.reset(at);
         self.resets += 1;
     }
 
     fn allocate(&mut self, wanted: LayoutKey) {
         let slot = loop {
-            match self.books.source(wanted, self.ways) {
-                NextSet::Ready(at) => break self.books.take_ready(wanted, at).unwrap(),
+            match self.state.source(wanted, self.ways) {
+                NextSet::Ready(at) => break self.state.take_ready(wanted, at).unwrap(),
                 NextSet::Room(at) if self.rng.u32(..20) == 0 => {
                     // The driver fails although there is room.
-                    if self.books.pool(at).unwrap().live == 0 { self.remove(at) } else { self.books.seal(at) }
+                    if self.state.pool(at).unwrap().live == 0 { self.remove(at) } else { self.state.seal(at) }
                 }
                 NextSet::Room(at) => {
-                    let pool = self.books.pool(at).unwrap().pool;
+                    let pool = self.state.pool(at).unwrap().pool;
                     let set = self.driver.allocate(pool, wanted.layout);
-                    break self.books.add_live(wanted, at, set);
+                    break self.state.add_live(wanted, at, set);
                 }
                 NextSet::Reset(at) => self.reset(at),
                 NextSet::Replace(at) => self.remove(at),
                 NextSet::Evict(at) => {
-                    let (slot, set) = self.books.evictable(at).unwrap();
-                    let pool = self.books.pool(at).unwrap().pool;
+                    let (slot, set) = self.state.evictable(at).unwrap();
+                    let pool = self.state.pool(at).unwrap().pool;
                     self.driver.pools.get_mut(&pool).unwrap().1.remove(&set).unwrap();
-                    self.books.evict(slot);
+                    self.state.evict(slot);
                     self.evictions += 1;
                 }
                 NextSet::Nowhere => {
                     // A pool is created only if no existing pool can provide a set.
                     let of = |pool: &PoolEntry<u64>| if pool.sealed { 0 } else { pool.room + pool.ready };
-                    let free: u32 = self.books.pools().map(of).sum();
+                    let free: u32 = self.state.pools().map(of).sum();
                     assert!(!self.ways.free || free == 0);
                     let capacity = self.rng.u32(1..9);
                     let number = self.driver.number();
                     self.driver.pools.insert(number, (capacity, BTreeMap::new()));
-                    self.books.add_pool(number, capacity);
+                    self.state.add_pool(number, capacity);
                 }
             }
         };
-        let (set, generation) = self.books.set_of(slot);
+        let (set, generation) = self.state.set_of(slot);
         let pools = self.driver.pools.values();
         let layout = pools.clone().find_map(|(_, sets)| sets.get(&set)).copied();
         assert_eq!(layout, Some(wanted.layout), "a set that is not there, or of another layout");
@@ -125,10 +125,10 @@ impl Play {
     }
 
     fn release(&mut self, slot: u32) {
-        let at = self.books.release(slot);
-        let pool = self.books.pool(at).unwrap();
+        let at = self.state.release(slot);
+        let pool = self.state.pool(at).unwrap();
         if pool.live == 0 {
-            if self.books.has_enough_without(at) || (pool.sealed && !self.ways.reset) {
+            if self.state.has_enough_without(at) || (pool.sealed && !self.ways.reset) {
                 self.remove(at);
             } else if pool.sealed {
                 self.reset(at);
@@ -150,7 +150,7 @@ impl Play {
             7 if !self.live.is_empty() => {
                 let (slot, generation, set, _) = self.live.swap_remove(self.rng.usize(..self.live.len()));
                 self.dead.push((slot, generation));
-                self.retired.push((self.books.retire(slot), set));
+                self.retired.push((self.state.retire(slot), set));
             }
             8 if !self.retired.is_empty() => {
                 let (slot, _) = self.retired.swap_remove(self.rng.usize(..self.retired.len()));
@@ -162,22 +162,22 @@ impl Play {
                     let (slot, ..) = self.live.pop().unwrap();
                     self.release(slot);
                 }
-                if let Some(idle) = self.books.idle_pool() {
+                if let Some(idle) = self.state.idle_pool() {
                     self.remove(idle);
                 }
             }
             _ => {}
         }
-        self.books.validate();
+        self.state.validate();
         for &(slot, generation, set, _) in &self.live {
-            assert_eq!(self.books.live_set(slot, generation), Some(set));
+            assert_eq!(self.state.live_set(slot, generation), Some(set));
         }
-        assert!(self.dead.iter().all(|&(slot, generation)| self.books.live_set(slot, generation).is_none()));
+        assert!(self.dead.iter().all(|&(slot, generation)| self.state.live_set(slot, generation).is_none()));
     }
 }
 
 #[test]
-fn whatever_is_allocated_and_freed_the_books_are_what_the_driver_knows() {
+fn whatever_is_allocated_and_freed_the_state_is_what_the_driver_knows() {
     let (mut evictions, mut resets) = (0, 0);
     for seed in 0..24 {
         let mut play = Play::new(seed);

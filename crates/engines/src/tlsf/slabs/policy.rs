@@ -14,9 +14,15 @@ use super::{
 };
 use crate::{Alignment, Key, RegionId, Tag, Usage};
 
-/// Log2 of a divisor of the capacity. While the free space in used slabs is below that part, any recurring size gets
-/// slabs.
-const NOTHING_LOG2: u32 = 7;
+/// While the free space in used slabs is below this, any recurring size gets slabs: a 128th of the capacity, but at least
+/// 256 Ki units, or a 16th of a small capacity.
+const fn nothing(capacity: u64) -> u64 {
+    let (part, most) = (capacity >> 7, capacity >> 4);
+    let least = if most < 1 << 18 { most } else { 1 << 18 };
+    if part > least { part } else { least }
+}
+const _: () =
+    assert!(nothing(1 << 30) == 8 << 20 && nothing(8 << 20) == 1 << 18 && nothing(1 << 20) == 1 << 16);
 /// One in this many requests without a slot asks for a slab.
 const ASK_EVERY: u8 = 4;
 /// Below that limit: the number of requests without a slot after which a class gets a slab, and the number by which the
@@ -25,14 +31,14 @@ const HOT_THEN: (u8, u32) = (ASK_EVERY, 1);
 /// The same above that limit.
 const HOT: (u8, u32) = (16, 8);
 /// Log2 of a divisor of the live units. New slabs keep the free space in used slabs below that part, or below that of
-/// [`NOTHING_LOG2`] if it is larger.
+/// [`nothing`] if it is larger.
 const OF_LIVE_LOG2: u32 = 4;
 /// Log2 of a divisor of the free units. New slabs keep the free space in used slabs below that part, too.
-const OF_FREE_LOG2: u32 = 4;
+const OF_FREE_LOG2: u32 = 3;
 /// Log2 of a divisor of the remaining allowance. A new slab takes at most that part.
 const SHARE_LOG2: u32 = 2;
 /// The free 128ths of all regions below which no new slabs are made.
-const LEAST_FREE: u64 = 20;
+const LEAST_FREE: u64 = 12;
 /// Log2 of a divisor of the live units. Empty slabs have at most that many units.
 const KEPT_LOG2: u32 = 6;
 /// The usual minimum of slots. A slab of fewer slots, as for large sizes, takes as much host memory as chunks.
@@ -99,7 +105,7 @@ impl Tlsf {
         }
         let slabs = self.slabs.as_deref();
         let waste = slabs.map_or(0, Slabs::waste);
-        let nothing = capacity >> NOTHING_LOG2;
+        let nothing = nothing(capacity);
         let (hot, part) = if waste < nothing { HOT_THEN } else { HOT };
         if misses < hot || slabs.is_some_and(|slabs| slabs.slabs.len() >= MAX_SLABS) {
             return None;
@@ -213,15 +219,13 @@ impl Tlsf {
                 !(is_kept(prev) || self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
             };
             slabs.slabs.iter().filter(|slab| slab.is_empty()).filter(is_first).map(move |slab| {
-                let (mut prev, mut next) = (self.chunks.prev(slab.chunk), self.chunks.next(slab.chunk));
-                if is_free(prev) {
-                    prev = self.chunks.prev(prev);
-                }
+                let (prev, mut next) = (self.chunks.prev(slab.chunk), self.chunks.next(slab.chunk));
                 while is_free(next) {
                     next = self.chunks.next(next);
                 }
                 let (addr, size) = self.chunks.extent(prev);
-                let start = addr.wrapping_add(size);
+                // A free chunk stays where it is. A slab takes the slack of the used chunk before it.
+                let start = if self.chunks.is_free(prev) { addr } else { addr.wrapping_add(size) };
                 (start, self.chunks.addr(next).wrapping_sub(start))
             })
         })

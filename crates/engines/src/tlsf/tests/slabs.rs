@@ -1,5 +1,7 @@
 //! Slabs: when they are used, that they take almost no space, and when they are freed.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 const BLOCK: u64 = 64 << 20;
@@ -9,6 +11,8 @@ struct Vector {
     tlsf: Tlsf,
     empty: Vec<RegionId>,
     live: Vec<(Key, u64)>,
+    /// The end of each grant, by its start, counted over all regions.
+    used: BTreeMap<u64, u64>,
     /// The peak of the units of all regions.
     peak: u64,
 }
@@ -16,7 +20,7 @@ struct Vector {
 impl Vector {
     fn new(has_slabs: bool) -> Self {
         let tlsf = if has_slabs { Tlsf::with_slabs(BLOCK) } else { Tlsf::new(BLOCK) };
-        Self { tlsf, empty: Vec::new(), live: Vec::new(), peak: 0 }
+        Self { tlsf, empty: Vec::new(), live: Vec::new(), used: BTreeMap::new(), peak: 0 }
     }
 
     fn allocate(&mut self, size: u64, alignment: u64) -> Span {
@@ -27,14 +31,20 @@ impl Vector {
             self.tlsf.allocate(&request).unwrap()
         });
         self.empty.retain(|&region| region != span.region);
+        let start = address(span);
+        assert_eq!((span.size, span.offset % alignment), (size, 0), "{span:?} at {alignment}");
+        let before = self.used.range(..start + size).next_back();
+        assert!(before.is_none_or(|(_, &end)| end <= start), "{span:?} overlaps with {before:?}");
+        self.used.insert(start, start + size);
         self.live.push((key, size));
         self.peak = self.peak.max(self.reserved());
         span
     }
 
     fn free(&mut self, place: usize) {
-        let (key, _) = self.live.swap_remove(place);
+        let (key, size) = self.live.swap_remove(place);
         let Freed { span, region_empty } = self.tlsf.free(key).unwrap();
+        assert_eq!(self.used.remove(&address(span)), Some(address(span) + size), "{span:?}");
         if region_empty {
             self.empty.push(span.region);
             if self.empty.len() > 1 {
@@ -46,6 +56,10 @@ impl Vector {
     fn reserved(&self) -> u64 {
         self.tlsf.usage().capacity
     }
+}
+
+fn address(span: Span) -> u64 {
+    u64::from(span.region.0) * BLOCK + span.offset
 }
 
 /// Runs a program with and without slabs. Returns the units of all regions with slabs in percent of those without: at
@@ -286,6 +300,20 @@ fn a_stale_key_is_an_error() {
     tlsf.validate();
 }
 
+/// The records of freed slabs are used again.
+#[test]
+fn slabs_made_in_turn_take_no_more_host_memory() {
+    let (mut tlsf, mut keys) = hot();
+    let mut held = None;
+    for _ in 0..100 {
+        keys.drain(..).for_each(|key| assert!(tlsf.free(key).is_ok()));
+        assert!(tlsf.give_slabs_back());
+        keys.extend((0..200).map(|_| tlsf.allocate(&asked(1000, 8)).unwrap().0));
+        assert_eq!(*held.get_or_insert(tlsf.heap_bytes()), tlsf.heap_bytes());
+    }
+    tlsf.validate();
+}
+
 #[test]
 fn empty_slabs_are_no_reason_to_refuse() {
     let (mut tlsf, keys) = hot();
@@ -338,7 +366,8 @@ fn slots_of_other_sizes_are_the_last_resort() {
 fn where_little_is_free_no_slab_is_made() {
     let mut tlsf = Tlsf::with_slabs(BLOCK);
     tlsf.add_region(&BLOCK).unwrap();
-    let (large, _) = tlsf.allocate(&asked(BLOCK / 128 * 109, 8)).unwrap();
+    // Less than 12 of 128 parts are free.
+    let (large, _) = tlsf.allocate(&asked(BLOCK / 128 * 116, 8)).unwrap();
     for _ in 0..100 {
         tlsf.allocate(&asked(1000, 8)).unwrap();
     }
@@ -422,4 +451,23 @@ fn an_empty_region_has_no_slab() {
     tlsf.validate();
     assert_eq!((tlsf.slab_units(), tlsf.usage().used), ((0, 0), 0));
     assert!(keys.into_iter().all(|key| tlsf.free(key).is_err()));
+}
+
+#[test]
+fn a_reset_keeps_the_slabs_of_other_regions() {
+    let (mut tlsf, _) = hot();
+    let before = (tlsf.slab_units().0, tlsf.usage().used);
+    let rest = tlsf.largest_free();
+    let mut granted = vec![tlsf.allocate(&asked(rest, 8)).unwrap()];
+    let region = tlsf.add_region(&BLOCK).unwrap();
+    granted.extend((0..2000).map(|_| tlsf.allocate(&asked(1000, 8)).unwrap()));
+    assert!(tlsf.slab_units().0 > 2 * before.0, "this tests nothing");
+    tlsf.reset(region);
+    tlsf.validate();
+    let (gone, kept): (Vec<_>, Vec<_>) = granted.into_iter().partition(|(_, span)| span.region == region);
+    let sizes: u64 = kept.iter().map(|(_, span)| span.size).sum();
+    assert_eq!(tlsf.usage().used, before.1 + sizes);
+    assert!(gone.into_iter().all(|(key, _)| tlsf.free(key).is_err()));
+    assert!(kept.into_iter().all(|(key, _)| tlsf.free(key).is_ok()));
+    assert_eq!(tlsf.usage().used, before.1);
 }

@@ -1,13 +1,12 @@
 //! The valid usage of a submission.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use ash::vk;
 use ash::vk::Handle as _;
 
 use super::SubmitBatch;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::objects::commands::CommandBufferState;
+use crate::objects::handle_map::{HandleMap, HandleSet};
 use crate::objects::state::{DeviceObject, DeviceState};
 use crate::objects::sync::SemaphoreKind;
 
@@ -86,8 +85,8 @@ pub(crate) fn check(
         }
     }
     // Batches of one call build upon one another: each sees the semaphores as those before leave them.
-    let mut kinds = BTreeMap::new();
-    let mut once = BTreeSet::new();
+    let mut kinds = HandleMap::default();
+    let mut once = HandleSet::default();
     for batch in batches {
         for &(semaphore, ..) in &batch.waits {
             let kind = semaphore_kind(device, state, &kinds, semaphore, rules.wait_semaphore)?;
@@ -133,7 +132,7 @@ pub(crate) fn check(
 fn semaphore_kind(
     device: &DeviceObject,
     state: &DeviceState,
-    kinds: &BTreeMap<vk::Semaphore, SemaphoreKind>,
+    kinds: &HandleMap<vk::Semaphore, SemaphoreKind>,
     semaphore: vk::Semaphore,
     unknown: &'static str,
 ) -> Result<SemaphoreKind, Broken> {
@@ -166,21 +165,21 @@ fn check_command_buffer(
     refuse_if!(buffer.pending > 0 && !simultaneous => rules.simultaneous,
         "{name} is submitted while a submission still runs it, without SIMULTANEOUS_USE");
     // The objects that a command buffer names must be as they were when it was recorded.
-    for &used in &buffer.uses.buffers {
+    for used in buffer.uses.buffers.iter() {
         if let Err(reason) = state.buffer_bytes(used) {
             let text = format!("{name} is invalid: {} is {reason:?} since it was recorded", state.name(used));
             return Err((rules.executable, text));
         }
     }
-    for &used in &buffer.uses.pipelines {
+    for used in buffer.uses.pipelines.iter() {
         refuse_if!(!state.pipelines.pipelines.contains_key(&used) => rules.executable,
             "{name} is invalid: {} is destroyed since it was bound", state.name(used));
     }
-    for &used in &buffer.uses.passes {
+    for used in buffer.uses.passes.iter() {
         refuse_if!(!state.passes.passes.contains_key(&used) => rules.executable,
             "{name} is invalid: {} is destroyed since it was begun", state.name(used));
     }
-    for &used in &buffer.uses.framebuffers {
+    for used in buffer.uses.framebuffers.iter() {
         refuse_if!(!state.passes.framebuffers.contains_key(&used) => rules.executable,
             "{name} is invalid: {} is destroyed since a pass was begun with it", state.name(used));
     }
@@ -193,7 +192,7 @@ fn check_command_buffer(
         let text = format!("{name} is invalid: {} {what} since it was bound", state.name(used));
         return Err((rules.executable, text));
     }
-    for &used in &buffer.uses.images {
+    for used in buffer.uses.images.iter() {
         if let Err(reason) = state.image_bytes(used) {
             let text = format!("{name} is invalid: {} is {reason:?} since it was recorded", state.name(used));
             return Err((rules.executable, text));

@@ -300,28 +300,28 @@ impl DeviceState {
 
     fn count_uses(&mut self, uses: &[Uses], change: fn(u32) -> u32) {
         for uses in uses {
-            for buffer in &uses.buffers {
-                if let Some(buffer) = self.buffers.get_mut(buffer) {
+            for buffer in uses.buffers.iter() {
+                if let Some(buffer) = self.buffers.get_mut(&buffer) {
                     buffer.in_use = change(buffer.in_use);
                 }
             }
-            for image in &uses.images {
-                if let Some(image) = self.images.get_mut(image) {
+            for image in uses.images.iter() {
+                if let Some(image) = self.images.get_mut(&image) {
                     image.in_use = change(image.in_use);
                 }
             }
-            for pipeline in &uses.pipelines {
-                if let Some(pipeline) = self.pipelines.pipelines.get_mut(pipeline) {
+            for pipeline in uses.pipelines.iter() {
+                if let Some(pipeline) = self.pipelines.pipelines.get_mut(&pipeline) {
                     pipeline.in_use = change(pipeline.in_use);
                 }
             }
-            for pass in &uses.passes {
-                if let Some(pass) = self.passes.passes.get_mut(pass) {
+            for pass in uses.passes.iter() {
+                if let Some(pass) = self.passes.passes.get_mut(&pass) {
                     pass.in_use = change(pass.in_use);
                 }
             }
-            for framebuffer in &uses.framebuffers {
-                if let Some(framebuffer) = self.passes.framebuffers.get_mut(framebuffer) {
+            for framebuffer in uses.framebuffers.iter() {
+                if let Some(framebuffer) = self.passes.framebuffers.get_mut(&framebuffer) {
                     framebuffer.in_use = change(framebuffer.in_use);
                 }
             }

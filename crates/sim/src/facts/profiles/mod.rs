@@ -353,6 +353,7 @@ const TEXTS: &[(&str, &str)] = texts! {
     "broadcom-raspberry-pi-5"
     "imagination-powervr-gx6250"
     "lavapipe"
+    "lavapipe-mesa-26"
     "swiftshader"
 };
 

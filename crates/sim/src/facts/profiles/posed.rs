@@ -203,6 +203,9 @@ fn pose(
             buffer_device_address: had.buffer_device_address || buffer_device_address,
             maintenance4: had.maintenance4 || maintenance4,
             maintenance5: had.maintenance5 || maintenance5,
+            // Only a device with the feature has such a type.
+            protected_memory: had.protected_memory
+                || types.iter().any(|kind| kind.flags.contains(vk::MemoryPropertyFlags::PROTECTED)),
             ..had
         },
         buffers,

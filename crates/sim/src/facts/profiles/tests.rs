@@ -208,14 +208,15 @@ fn sizes_of_descriptors_are_there_where_the_feature_is_and_fit_what_vulkan_allow
         assert!(limits.single_array || limits.combined_image_sampler == parts);
         assert_eq!(profile.buffers.descriptor_types & !profile.all_types(), 0);
     }
-    // A driver of 2026 has Vulkan's own heaps, and no older one.
+    // Drivers of 2026 have Vulkan's own heaps, and no older ones.
     for profile in ALL {
         let heaps = profile.limits.descriptor_heap;
+        let measured = profile.name == "lavapipe-mesa-26";
         let expected = (profile.name == "nvidia-rtx-5070-ti").then_some(DescriptorHeapLimits::NVIDIA);
-        assert_eq!(heaps, expected, "{}", profile.name);
+        assert!(heaps == expected || measured && heaps.is_some(), "{}", profile.name);
         let gpu = crate::Gpu::new(profile);
         let offered = gpu.extensions().iter().any(|name| name == "VK_EXT_descriptor_heap");
-        assert_eq!(offered, expected.is_some(), "{}", profile.name);
+        assert_eq!(offered, heaps.is_some(), "{}", profile.name);
     }
     // No two drivers alike, so that nobody takes one of them for all.
     let alignments: BTreeSet<_> =

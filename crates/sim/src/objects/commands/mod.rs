@@ -4,7 +4,7 @@ pub(crate) mod bindings;
 pub(crate) mod draw;
 pub(crate) mod rendering;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ash::vk;
@@ -15,6 +15,7 @@ use crate::objects::commands::draw::{Draw, DrawState};
 use crate::objects::commands::rendering::BegunRendering;
 use crate::objects::descriptors::PipelineLayoutDescription;
 use crate::objects::descriptors::contents::ContentsChange;
+use crate::objects::handle_map::{HandleMap, HandleSet};
 use crate::objects::heaps::HeapBinding;
 use crate::objects::pipelines::PipelineProgram;
 
@@ -25,8 +26,8 @@ pub(crate) type ImageLayouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::
 /// Command pools and command buffers of a device.
 #[derive(Default)]
 pub(crate) struct CommandState {
-    pub(crate) pools: BTreeMap<vk::CommandPool, CommandPoolObject>,
-    pub(crate) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
+    pub(crate) pools: HandleMap<vk::CommandPool, CommandPoolObject>,
+    pub(crate) buffers: HandleMap<vk::CommandBuffer, CommandBuffer>,
     pub(crate) layouts: ImageLayouts,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct CommandState {
 pub(crate) struct CommandPoolObject {
     pub(crate) family: u32,
     pub(crate) flags: vk::CommandPoolCreateFlags,
-    pub(crate) buffers: BTreeSet<vk::CommandBuffer>,
+    pub(crate) buffers: HandleSet<vk::CommandBuffer>,
 }
 
 /// A `VkCommandBuffer`.
@@ -63,17 +64,21 @@ pub(crate) enum CommandBufferState {
 /// The resources that a command buffer names.
 #[derive(Clone, Default)]
 pub(crate) struct Uses {
-    pub(crate) buffers: BTreeSet<vk::Buffer>,
-    pub(crate) images: BTreeSet<vk::Image>,
+    pub(crate) buffers: HandleSet<vk::Buffer>,
+    pub(crate) images: HandleSet<vk::Image>,
     /// The sets that are bound, each with the version that it had when it was first bound.
     pub(crate) sets: BTreeMap<vk::DescriptorSet, u64>,
-    pub(crate) pipelines: BTreeSet<vk::Pipeline>,
-    pub(crate) passes: BTreeSet<vk::RenderPass>,
-    pub(crate) framebuffers: BTreeSet<vk::Framebuffer>,
+    pub(crate) pipelines: HandleSet<vk::Pipeline>,
+    pub(crate) passes: HandleSet<vk::RenderPass>,
+    pub(crate) framebuffers: HandleSet<vk::Framebuffer>,
     /// The addresses of the descriptor buffers that are bound after the last command.
     pub(crate) descriptor_buffers: Vec<u64>,
     /// The heaps that were bound, each with its reserved range.
     pub(crate) heaps: Vec<HeapBinding>,
+    /// The heaps of resources and of samplers that are bound after the last command.
+    pub(crate) bound_heaps: [Option<HeapBinding>; 2],
+    /// The heaps of resources and of samplers that a secondary command buffer inherits.
+    pub(crate) inherited: [Option<HeapBinding>; 2],
     /// The rendering that has begun and not ended.
     pub(crate) rendering: Option<Arc<BegunRendering>>,
     /// True if a compute pipeline is bound after the last command.
@@ -280,6 +285,7 @@ impl Uses {
             RecordedCommand::BindHeap(heap) => {
                 self.buffers.insert(heap.buffer);
                 self.heaps.push(*heap);
+                self.bound_heaps[usize::from(heap.sampler)] = Some(*heap);
             }
             RecordedCommand::BindPipeline { pipeline, program, .. } => {
                 self.pipelines.insert(*pipeline);
@@ -304,6 +310,7 @@ impl Uses {
             RecordedCommand::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
             RecordedCommand::ForgetBindings => {
                 self.descriptor_buffers.clear();
+                self.bound_heaps = [None; 2];
                 self.can_dispatch = false;
                 self.draws = DrawState::default();
             }

@@ -6,7 +6,7 @@ pub(crate) mod features;
 pub(crate) mod names;
 pub(crate) mod policy;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ash::vk;
@@ -19,17 +19,18 @@ use crate::facts::arithmetic::index;
 use crate::objects::descriptors::capacity::{PoolCapacity, TakenCapacity};
 use crate::objects::descriptors::contents::Contents;
 use crate::objects::descriptors::names::is_dynamic;
+use crate::objects::handle_map::{HandleMap, HandleSet};
 use crate::objects::host_bytes::HostBytes;
 
 /// Everything on a device that has to do with descriptors.
 #[derive(Default)]
 pub(crate) struct DescriptorState {
-    pub(crate) layouts: BTreeMap<vk::DescriptorSetLayout, SetLayoutObject>,
-    pub(crate) pipeline_layouts: BTreeMap<vk::PipelineLayout, PipelineLayoutObject>,
-    pub(crate) samplers: BTreeMap<vk::Sampler, Sampler>,
-    pub(crate) pools: BTreeMap<vk::DescriptorPool, DescriptorPoolObject>,
-    pub(crate) sets: BTreeMap<vk::DescriptorSet, DescriptorSetObject>,
-    pub(crate) templates: BTreeMap<vk::DescriptorUpdateTemplate, Template>,
+    pub(crate) layouts: HandleMap<vk::DescriptorSetLayout, SetLayoutObject>,
+    pub(crate) pipeline_layouts: HandleMap<vk::PipelineLayout, PipelineLayoutObject>,
+    pub(crate) samplers: HandleMap<vk::Sampler, Sampler>,
+    pub(crate) pools: HandleMap<vk::DescriptorPool, DescriptorPoolObject>,
+    pub(crate) sets: HandleMap<vk::DescriptorSet, DescriptorSetObject>,
+    pub(crate) templates: HandleMap<vk::DescriptorUpdateTemplate, Template>,
     /// Descriptors of all pools that were created with UPDATE_AFTER_BIND.
     pub(crate) update_after_bind: u64,
     /// The version of the newest set contents: an update that makes command buffers invalid raises it.
@@ -152,7 +153,7 @@ pub(crate) struct Sampler {
 pub(crate) struct DescriptorPoolObject {
     pub(crate) flags: PoolFlags,
     pub(crate) capacity: PoolCapacity,
-    pub(crate) sets: BTreeSet<vk::DescriptorSet>,
+    pub(crate) sets: HandleSet<vk::DescriptorSet>,
     /// Sets that were allocated, and sets that were freed, since the pool was created or reset.
     pub(crate) allocated: u64,
     pub(crate) freed: u64,

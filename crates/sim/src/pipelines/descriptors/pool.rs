@@ -1,8 +1,6 @@
 //! Descriptor pools: creation, reset and destruction.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
-use std::collections::BTreeSet;
-
 use ash::vk;
 use ash::vk::DescriptorPoolCreateFlags as Flags;
 use ash::vk::DescriptorType as Type;
@@ -16,6 +14,7 @@ use crate::facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk}
 use crate::objects::descriptors::DescriptorPoolObject;
 use crate::objects::descriptors::capacity::PoolCapacity;
 use crate::objects::entry::checked;
+use crate::objects::handle_map::HandleSet;
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::host_bytes::HostBytes;
@@ -64,7 +63,7 @@ unsafe fn describe(
     Ok(DescriptorPoolObject {
         flags: info.flags,
         capacity: PoolCapacity::new(info.max_sets, sizes, &lists, inline),
-        sets: BTreeSet::new(),
+        sets: HandleSet::default(),
         allocated: 0,
         freed: 0,
         leaked: 0,
@@ -137,15 +136,15 @@ impl DeviceState {
 
     /// Returns whether a submission that is not done uses a set of a pool.
     fn pool_in_use(&self, pool: &DescriptorPoolObject) -> bool {
-        let mut sets = pool.sets.iter().filter_map(|set| self.descriptors.sets.get(set));
+        let mut sets = pool.sets.iter().filter_map(|set| self.descriptors.sets.get(&set));
         sets.any(|set| set.in_use > 0)
     }
 
     /// Forgets sets and their names.
-    fn forget_sets(&mut self, sets: &BTreeSet<vk::DescriptorSet>) {
-        for set in sets {
+    fn forget_sets(&mut self, sets: &HandleSet<vk::DescriptorSet>) {
+        for set in sets.iter() {
             self.names.remove(&set.as_raw());
-            self.descriptors.sets.remove(set);
+            self.descriptors.sets.remove(&set);
         }
     }
 }
@@ -184,7 +183,7 @@ pub(crate) unsafe extern "system" fn reset(
         refuse_if!(state.pool_in_use(found) => "VUID-vkResetDescriptorPool-descriptorPool-00313",
             "{name} is reset, and a submission still uses one of its sets");
         let quirks = device.gpu_state.descriptors.quirks;
-        let mut sets = BTreeSet::new();
+        let mut sets = HandleSet::default();
         if let Some(found) = state.descriptors.pools.get_mut(&pool) {
             let keeps_count = quirks.contains(DescriptorQuirk::SET_COUNT_SURVIVES_RESET)
                 && !found.flags.contains(Flags::FREE_DESCRIPTOR_SET);

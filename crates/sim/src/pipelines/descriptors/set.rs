@@ -1,7 +1,6 @@
 //! Descriptor sets: allocation from a pool, and freeing.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ash::vk;
@@ -17,6 +16,7 @@ use crate::objects::descriptors::capacity::{NeededCapacity, TakenCapacity};
 use crate::objects::descriptors::contents::Contents;
 use crate::objects::descriptors::{DescriptorPoolObject, DescriptorSetObject, SetLayoutDescription};
 use crate::objects::entry::checked;
+use crate::objects::handle_map::HandleSet;
 use crate::objects::state::{DeviceObject, DeviceState};
 
 /// Allocations from a pool after which a driver with [`DescriptorQuirk::FRAGMENTS`] gives up.
@@ -264,7 +264,7 @@ pub(crate) unsafe extern "system" fn free(
             => "VUID-vkFreeDescriptorSets-descriptorPool-00312",
             "{name} was created without FREE_DESCRIPTOR_SET");
         let handles = || handles.iter().copied().filter(|handle| !handle.is_null());
-        let mut seen = BTreeSet::new();
+        let mut seen = HandleSet::default();
         let mut right = true;
         for handle in handles() {
             let once = if seen.insert(handle) {
@@ -286,7 +286,7 @@ pub(crate) unsafe extern "system" fn free(
             let descriptors = &mut state.descriptors;
             let set = descriptors.sets.remove(&handle);
             if let (Some(set), Some(pool)) = (set, descriptors.pools.get_mut(&pool)) {
-                pool.sets.remove(&handle);
+                pool.sets.remove(handle);
                 pool.freed += 1;
                 pool.capacity.give_back(&set.taken);
             }

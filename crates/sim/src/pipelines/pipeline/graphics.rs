@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 
-use super::{all_flags, check_cache, make, program};
+use super::compute::{all_flags, check_cache, make, program};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::objects::entry::on_device;

@@ -1,8 +1,10 @@
 //! Images in shaders.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use vk::ImageLayout as Layout;
 
-use super::*;
+use super::super::*;
+use super::buffers::*;
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const EXTENT: vk::Extent3D = vk::Extent3D { width: 4, height: 2, depth: 1 };
@@ -125,7 +127,7 @@ fn written_and_read(
     });
     let picture = Picture::new(device);
     let down = fixture.buffer(16, Usage::TRANSFER_DST);
-    let (pool, set) = set(&fixture, set_layout, &[Type::STORAGE_IMAGE, Type::SAMPLED_IMAGE]);
+    let set = set(&fixture, set_layout, &[Type::STORAGE_IMAGE, Type::SAMPLED_IMAGE]);
     write_image(&fixture, set, 0, Type::STORAGE_IMAGE, picture.view, Layout::GENERAL);
     write_image(&fixture, set, 1, Type::SAMPLED_IMAGE, picture.view, read_in);
     fixture.run(|commands| {
@@ -150,8 +152,6 @@ fn written_and_read(
     });
     let (texels, reports) = (fixture.bytes(down, 16), fixture.reports());
     picture.destroy(device);
-    unsafe { device.destroy_descriptor_pool(pool, None) };
-    fixture.end();
     (texels, reports)
 }
 
@@ -202,7 +202,7 @@ fn texels_outside_of_the_view_are_reported() {
     });
     let picture = Picture::new(device);
     let buffer = fixture.buffer(16, Usage::STORAGE_BUFFER);
-    let (pool, set) = set(&fixture, set_layout, &kinds);
+    let set = set(&fixture, set_layout, &kinds);
     write_image(&fixture, set, 0, kinds[0], picture.view, Layout::GENERAL);
     write_image(&fixture, set, 1, kinds[1], picture.view, Layout::GENERAL);
     write_buffer(&fixture, set, 2, kinds[2], (buffer.handle, 0, 16));
@@ -216,6 +216,4 @@ fn texels_outside_of_the_view_are_reported() {
         [outside, outside, outside, outside, "SUBLET-descriptor-read-only", "SUBLET-descriptor-type"];
     assert_eq!(fixture.reports(), expected);
     picture.destroy(device);
-    unsafe { device.destroy_descriptor_pool(pool, None) };
-    fixture.end();
 }

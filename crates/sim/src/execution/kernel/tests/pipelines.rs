@@ -1,6 +1,8 @@
 //! Shader modules, pipelines, caches, and the dispatch itself.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
-use super::*;
+use super::super::*;
+use super::buffers::*;
 
 #[test]
 fn a_module_that_is_no_spirv_is_refused() {
@@ -16,7 +18,6 @@ fn a_module_that_is_no_spirv_is_refused() {
         assert!(unsafe { fixture.device().create_shader_module(&info, None) }.is_err());
         assert_eq!(fixture.reports(), [rule]);
     }
-    fixture.end();
 }
 
 #[test]
@@ -32,7 +33,6 @@ fn a_dispatch_without_a_kernel_or_a_pipeline_is_reported() {
         unsafe { fixture.device().cmd_dispatch(commands, 65535, 65536, 1) };
     });
     assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-groupCountY-00387", "SUBLET-no-kernel"]);
-    fixture.end();
 }
 
 #[test]
@@ -52,7 +52,6 @@ fn a_closure_runs_once_for_a_dispatch_and_not_at_all_for_no_workgroups() {
         unsafe { fixture.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(groups.load(Ordering::Relaxed), 25_002);
-    fixture.end();
 }
 
 #[test]
@@ -79,7 +78,6 @@ fn commands_run_in_their_order() {
     });
     let bytes = fixture.bytes(target, 64);
     assert_eq!((bytes[0], bytes[32]), (12, 11));
-    fixture.end();
 }
 
 #[test]
@@ -113,7 +111,6 @@ fn an_indirect_dispatch_reads_its_numbers_when_it_runs() {
         "VUID-VkDispatchIndirectCommand-x-00417",
     ];
     assert_eq!(fixture.reports(), expected);
-    fixture.end();
 }
 
 #[test]
@@ -135,7 +132,6 @@ fn a_closure_that_panics_is_reported_and_the_queue_goes_on() {
     });
     assert_eq!(ran.load(Ordering::Relaxed), 1);
     assert_eq!(fixture.reports(), ["SUBLET-kernel-panicked"]);
-    fixture.end();
 }
 
 #[test]
@@ -156,7 +152,6 @@ fn a_pipeline_in_flight_must_not_be_destroyed() {
     // It is gone for what was recorded, too.
     assert!(fixture.submit(commands).is_err());
     assert_eq!(fixture.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
-    fixture.end();
 }
 
 #[test]
@@ -193,7 +188,6 @@ fn a_pipeline_outlives_its_layout_and_knows_its_constants() {
     });
     fixture.dispatch(pipelines[0], |_| ());
     unsafe { fixture.device().destroy_pipeline(pipelines[0], None) };
-    fixture.end();
 }
 
 #[test]
@@ -211,16 +205,15 @@ fn a_pipeline_is_not_made_of_what_is_not_there() {
     fixture.destroy_pipeline(pipeline);
     fixture.destroy_pipeline(pipeline);
     assert_eq!(fixture.reports(), ["VUID-vkDestroyPipeline-pipeline-parameter"]);
-    fixture.end();
 }
 
 #[test]
 fn what_is_left_of_shaders_is_a_leak() {
-    let fixture = KernelFixture::new("lavapipe");
+    let gpu = crate::Gpu::new(crate::profiles::Profile::by_name("lavapipe").unwrap());
     let info = vk::PipelineCacheCreateInfo::default();
-    let _ = unsafe { fixture.device().create_pipeline_cache(&info, None) }.unwrap();
-    assert_eq!((fixture.gpu.live().pipeline_caches, fixture.gpu.live().is_empty()), (1, false));
-    let leaks = fixture.gpu.finish();
+    let _ = unsafe { gpu.device().create_pipeline_cache(&info, None) }.unwrap();
+    assert_eq!((gpu.live().pipeline_caches, gpu.live().is_empty()), (1, false));
+    let leaks = gpu.finish();
     assert!(leaks.iter().any(|leak| leak.text.contains("PIPELINE_CACHE")), "{leaks:?}");
 }
 
@@ -235,5 +228,4 @@ fn a_pipeline_cache_has_a_header_and_nothing_else() {
     for cache in caches {
         unsafe { fixture.device().destroy_pipeline_cache(cache, None) };
     }
-    fixture.end();
 }

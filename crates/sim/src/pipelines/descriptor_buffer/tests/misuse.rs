@@ -1,6 +1,7 @@
 //! Wrong use of descriptor buffers: each is reported once, by its rule, and does nothing.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
-use super::*;
+use super::find::*;
 use crate::Gpu;
 use crate::facts::profiles::Profile;
 
@@ -42,7 +43,6 @@ fn a_descriptor_of_what_is_not_there_is_refused() {
         assert_eq!(extension.image(kind, null.0, null.1), [0; 4]);
         assert_eq!(fixture.reports(), [rule]);
     }
-    fixture.end();
 }
 
 #[test]
@@ -56,7 +56,6 @@ fn the_same_descriptor_has_the_same_bytes_and_another_has_others() {
         assert_eq!(of(buffer.address, 64), first);
         assert_ne!(of(buffer.address + 256, 64), first);
         assert_ne!(of(buffer.address, 128), first);
-        fixture.end();
     }
 }
 
@@ -77,7 +76,6 @@ fn layouts_that_are_not_for_descriptor_buffers_have_no_places() {
         "SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding",
     ];
     assert_eq!(fixture.reports(), expected);
-    fixture.end();
 }
 
 #[test]
@@ -118,7 +116,6 @@ fn descriptor_buffers_are_what_they_say_they_are() {
     fixture.record(|commands| {
         extension.bind(commands, &[(resources.address + 256, RESOURCES), (both.address, BOTH)])
     });
-    fixture.end();
 }
 
 fn push_usage() -> Usage {
@@ -146,15 +143,12 @@ fn buffers_for_descriptors_have_an_address_space_of_their_own() {
     ];
     assert_eq!(fixture.reports(), expected);
     unsafe { fixture.device().destroy_buffer(second, None) };
-    fixture.end();
     let fixture = KernelFixture::new("nvidia-h200");
     assert!(create(&fixture, 64, push_usage()).is_err());
     assert_eq!(fixture.reports(), ["VUID-VkBufferCreateInfo-usage-08102"]);
-    fixture.end();
     let fixture = KernelFixture::new("lavapipe");
     assert!(create(&fixture, 64, RESOURCES).is_err());
     assert_eq!(fixture.reports(), ["VUID-VkBufferCreateInfo-usage-parameter"]);
-    fixture.end();
 }
 
 #[test]
@@ -193,7 +187,6 @@ fn sets_lie_at_multiples_of_the_alignment_and_within_their_buffer() {
             extension.set(commands, layout, 0, (0, size));
         });
         assert_eq!(fixture.reports(), ["VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-08065"]);
-        fixture.end();
     }
 }
 
@@ -208,7 +201,6 @@ fn a_pipeline_takes_its_descriptors_from_one_place_or_from_the_other() {
     fixture.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
     fixture.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     assert_eq!(fixture.reports(), ["VUID-vkCmdDispatch-None-08117"]);
-    fixture.end();
 }
 
 #[test]
@@ -224,7 +216,6 @@ fn a_descriptor_buffer_in_flight_must_not_be_destroyed() {
     fixture.gpu.run_pending();
     assert!(fixture.submit(commands).is_err());
     assert_eq!(fixture.reports(), ["VUID-vkQueueSubmit-pCommandBuffers-00070"]);
-    fixture.end();
 }
 
 #[test]

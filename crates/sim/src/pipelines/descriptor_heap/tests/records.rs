@@ -1,20 +1,15 @@
 //! Mappings out of a shader's record.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 
 /// In a heap at an index in the shader's record.
 fn by_record(mask: u32, shader_record_offset: u32, stride: u32) -> ffi::DescriptorSetAndBindingMappingEXT {
     let shader_record_index = ffi::DescriptorMappingSourceShaderRecordIndexEXT {
-        heap_offset: 0,
         shader_record_offset,
         heap_index_stride: stride,
         heap_array_stride: stride,
-        p_embedded_sampler: std::ptr::null(),
-        use_combined_image_sampler_index: vk::FALSE,
-        sampler_heap_offset: 0,
-        sampler_shader_record_offset: 0,
-        sampler_heap_index_stride: 0,
-        sampler_heap_array_stride: 0,
+        ..Default::default()
     };
     let data = ffi::DescriptorMappingSourceDataEXT { shader_record_index };
     mapping(mask, source::HEAP_WITH_SHADER_RECORD_INDEX, data)
@@ -80,5 +75,4 @@ fn mappings_out_of_a_shaders_record_are_held_to_their_rules() {
         let look = |kernel: &mut Kernel<'_>| drop(kernel.buffer(0, 0, 0));
         assert_eq!(fixture.run(&[mapping], look, |_| {}), ["SUBLET-descriptor-binding"]);
     }
-    fixture.kernels.end();
 }
