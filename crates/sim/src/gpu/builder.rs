@@ -292,17 +292,12 @@ pub(crate) fn create_device(
             vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(own)
         })
         .collect();
-    let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
-    let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
-    let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();
-    let mut rendering = vk::PhysicalDeviceDynamicRenderingFeatures::default();
-    let mut maintenance = vk::PhysicalDeviceMaintenance4Features::default();
+    let mut eleven = vk::PhysicalDeviceVulkan11Features::default();
+    let mut twelve = vk::PhysicalDeviceVulkan12Features::default();
+    let mut thirteen = vk::PhysicalDeviceVulkan13Features::default();
     let mut priorities = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
     let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
     let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
-    let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
-    let mut indexing = vk::PhysicalDeviceDescriptorIndexingFeatures::default();
-    let mut inline = vk::PhysicalDeviceInlineUniformBlockFeatures::default();
     let mut mutable = vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default();
     let mut descriptor_buffers = vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default();
     let mut heaps = crate::facts::ffi::PhysicalDeviceDescriptorHeapFeaturesEXT::default();
@@ -310,19 +305,14 @@ pub(crate) fn create_device(
     let info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
         .enabled_extension_names(&names)
-        .push_next(&mut addresses)
-        .push_next(&mut timelines)
-        .push_next(&mut synchronization)
-        .push_next(&mut rendering)
-        .push_next(&mut maintenance)
+        .push_next(&mut eleven)
+        .push_next(&mut twelve)
+        .push_next(&mut thirteen)
         .push_next(&mut priorities)
         .push_next(&mut pageable)
         .push_next(&mut coherent)
-        .push_next(&mut protected)
         .push_next(&mut descriptor_buffers)
         .push_next(&mut heaps)
-        .push_next(&mut indexing)
-        .push_next(&mut inline)
         .push_next(&mut mutable)
         .push_next(&mut plain);
     // SAFETY: the chain was made just now, of structures that are mutable here.

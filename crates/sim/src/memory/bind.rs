@@ -218,7 +218,7 @@ fn bind_buffer_memory(
         "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS", state.name(memory));
     let replayed = vk::MemoryAllocateFlags::from_raw(info.flags)
         .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
-    refuse_if!(device.features.capture_replay
+    refuse_if!(device.features.buffer_device_address_capture_replay
         && description.flags.contains(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
         && !replayed
         => rules.replay,

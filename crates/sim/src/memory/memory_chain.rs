@@ -138,7 +138,8 @@ impl ChainFacts {
     fn check_flags(&self, device: &DeviceObject, asked: &MemoryInfo) -> Result<(), Broken> {
         let (flags, mask) = (vk::MemoryAllocateFlags::from_raw(asked.flags), asked.device_mask);
         let replays = flags.contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
-        refuse_if!(replays && !device.features.capture_replay => "VUID-VkMemoryAllocateInfo-flags-03330",
+        refuse_if!(replays && !device.features.buffer_device_address_capture_replay
+            => "VUID-VkMemoryAllocateInfo-flags-03330",
             "DEVICE_ADDRESS_CAPTURE_REPLAY is set, and the feature bufferDeviceAddressCaptureReplay is not enabled");
         let address = self.replayed_address;
         if address != 0 {

@@ -40,7 +40,7 @@ pub(crate) fn check_buffer_usage(device: &DeviceObject, buffer: &BufferDescripti
     let limits = buffer_limits(device);
     let (size, usage) = (buffer.size, buffer.usage);
     if usage.contains(Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT) {
-        refuse_if!(!device.features.descriptor_buffer_push => "VUID-VkBufferCreateInfo-usage-08101",
+        refuse_if!(!device.features.descriptor_buffer_push_descriptors => "VUID-VkBufferCreateInfo-usage-08101",
             "the feature descriptorBufferPushDescriptors is not enabled");
         refuse_if!(limits.bufferless_push => "VUID-VkBufferCreateInfo-usage-08102",
             "a buffer for push descriptors, and bufferlessPushDescriptors is true");

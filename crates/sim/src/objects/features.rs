@@ -4,72 +4,158 @@
 use std::ffi::c_void;
 
 use ash::vk;
+use ash::vk::DescriptorType as Type;
 
 use crate::facts::chain;
 use crate::facts::ffi;
 use crate::facts::profiles::FeaturesProfile;
-use crate::objects::descriptors;
-use crate::objects::descriptors::features::EnabledDescriptorFeatures;
 use crate::objects::state::GpuState;
+
+/// One feature.
+struct Feature {
+    field: FeatureField,
+    /// Returns whether a GPU with these features has it.
+    has: fn(&FeaturesProfile) -> bool,
+    /// The extension that it came with, or nothing.
+    extension: &'static str,
+}
+
+type FeatureField = fn(&mut EnabledFeatures) -> &mut bool;
+
+const ADDRESS: &str = "VK_KHR_buffer_device_address";
+const BUFFER: &str = "VK_EXT_descriptor_buffer";
+const INDEXING: &str = "VK_EXT_descriptor_indexing";
+const INLINE: &str = "VK_EXT_inline_uniform_block";
+
+/// Features by Vulkan's names: whether a GPU has one, its extension, and the structures that have a field for it.
+macro_rules! features {
+    ($($field:ident: $has:expr, $extension:expr, [$($structure:ty),*];)*) => {
+        /// The features that the program enabled.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub(crate) struct EnabledFeatures {
+            $(pub(crate) $field: bool,)*
+        }
+
+        const FEATURES: &[Feature] = &[$(
+            Feature { field: |features| &mut features.$field, has: $has, extension: $extension },
+        )*];
+
+        /// The fields in a chain that hold the features.
+        ///
+        /// # Safety
+        ///
+        /// The chain is valid.
+        unsafe fn slots(next: *mut c_void) -> Vec<(FeatureField, *mut vk::Bool32)> {
+            let mut slots: Vec<(FeatureField, *mut vk::Bool32)> = Vec::new();
+            $($(
+                // SAFETY: the promise of `slots`: the chain is valid.
+                if let Some(structure) = unsafe { chain::find_raw::<$structure>(next) } {
+                    // SAFETY: the structure is valid, and so is the place of its field.
+                    slots.push((|features| &mut features.$field, unsafe { &raw mut (*structure).$field }));
+                }
+            )*)*
+            // SAFETY: as above.
+            if let Some(structure) = unsafe { chain::find_raw::<vk::PhysicalDeviceFeatures2<'_>>(next) } {
+                // SAFETY: as above.
+                let slot = unsafe { &raw mut (*structure).features.sparse_binding };
+                slots.push((|features| &mut features.sparse_binding, slot));
+            }
+            slots
+        }
+    };
+    // Those of descriptor indexing have two structures.
+    (indexing: $($indexing:ident)*; $($rest:tt)*) => {
+        features! {
+            $($indexing: |has| has.descriptor_indexing, INDEXING,
+                [vk::PhysicalDeviceVulkan12Features<'_>, vk::PhysicalDeviceDescriptorIndexingFeatures<'_>];)*
+            $($rest)*
+        }
+    };
+}
+
+features! {
+    indexing:
+        shader_input_attachment_array_dynamic_indexing
+        shader_uniform_texel_buffer_array_dynamic_indexing
+        shader_storage_texel_buffer_array_dynamic_indexing
+        shader_uniform_buffer_array_non_uniform_indexing
+        shader_sampled_image_array_non_uniform_indexing
+        shader_storage_buffer_array_non_uniform_indexing
+        shader_storage_image_array_non_uniform_indexing
+        shader_input_attachment_array_non_uniform_indexing
+        shader_uniform_texel_buffer_array_non_uniform_indexing
+        shader_storage_texel_buffer_array_non_uniform_indexing
+        descriptor_binding_uniform_buffer_update_after_bind
+        descriptor_binding_sampled_image_update_after_bind
+        descriptor_binding_storage_image_update_after_bind
+        descriptor_binding_storage_buffer_update_after_bind
+        descriptor_binding_uniform_texel_buffer_update_after_bind
+        descriptor_binding_storage_texel_buffer_update_after_bind
+        descriptor_binding_update_unused_while_pending
+        descriptor_binding_partially_bound
+        descriptor_binding_variable_descriptor_count
+        runtime_descriptor_array;
+    // Says that a device has the most of those above.
+    descriptor_indexing: |has| has.descriptor_indexing, INDEXING, [vk::PhysicalDeviceVulkan12Features<'_>];
+    inline_uniform_block: |has| has.inline_uniform_block, INLINE,
+        [vk::PhysicalDeviceVulkan13Features<'_>, vk::PhysicalDeviceInlineUniformBlockFeatures<'_>];
+    // Lavapipe has this feature without descriptor indexing.
+    descriptor_binding_inline_uniform_block_update_after_bind: |has| has.inline_uniform_block, INLINE,
+        [vk::PhysicalDeviceVulkan13Features<'_>, vk::PhysicalDeviceInlineUniformBlockFeatures<'_>];
+    mutable_descriptor_type: |has| has.mutable_descriptor_type, "VK_EXT_mutable_descriptor_type",
+        [vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'_>];
+    buffer_device_address: |has| has.buffer_device_address, ADDRESS,
+        [vk::PhysicalDeviceVulkan12Features<'_>, vk::PhysicalDeviceBufferDeviceAddressFeatures<'_>];
+    // Drivers that have addresses can replay them.
+    buffer_device_address_capture_replay: |has| has.buffer_device_address, ADDRESS,
+        [vk::PhysicalDeviceVulkan12Features<'_>, vk::PhysicalDeviceBufferDeviceAddressFeatures<'_>];
+    memory_priority: |has| has.memory_priority, "VK_EXT_memory_priority",
+        [vk::PhysicalDeviceMemoryPriorityFeaturesEXT<'_>];
+    pageable_device_local_memory: |has| has.pageable_device_local_memory, "VK_EXT_pageable_device_local_memory",
+        [vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT<'_>];
+    device_coherent_memory: |has| has.device_coherent_memory, "VK_AMD_device_coherent_memory",
+        [vk::PhysicalDeviceCoherentMemoryFeaturesAMD<'_>];
+    timeline_semaphore: |has| has.timeline_semaphore, "VK_KHR_timeline_semaphore",
+        [vk::PhysicalDeviceVulkan12Features<'_>, vk::PhysicalDeviceTimelineSemaphoreFeatures<'_>];
+    synchronization2: |has| has.synchronization2, "VK_KHR_synchronization2",
+        [vk::PhysicalDeviceVulkan13Features<'_>, vk::PhysicalDeviceSynchronization2Features<'_>];
+    dynamic_rendering: |_| true, "VK_KHR_dynamic_rendering",
+        [vk::PhysicalDeviceVulkan13Features<'_>, vk::PhysicalDeviceDynamicRenderingFeatures<'_>];
+    maintenance4: |has| has.maintenance4, "VK_KHR_maintenance4",
+        [vk::PhysicalDeviceVulkan13Features<'_>, vk::PhysicalDeviceMaintenance4Features<'_>];
+    protected_memory: |has| has.protected_memory, "",
+        [vk::PhysicalDeviceVulkan11Features<'_>, vk::PhysicalDeviceProtectedMemoryFeatures<'_>];
+    sparse_binding: |has| has.sparse_binding, "", [];
+    descriptor_buffer: |has| has.descriptor_buffer, BUFFER, [vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'_>];
+    descriptor_buffer_push_descriptors: |has| has.descriptor_buffer, BUFFER,
+        [vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'_>];
+    // The test may give heaps to a GPU whose profile has none.
+    descriptor_heap: |_| true, "VK_EXT_descriptor_heap", [ffi::PhysicalDeviceDescriptorHeapFeaturesEXT];
+}
 
 impl EnabledFeatures {
     /// The features of a GPU. An extension that the test removed is gone with its feature, also where the feature is
     /// core.
     pub(crate) fn supported(gpu_state: &GpuState) -> Self {
-        let FeaturesProfile {
-            memory_priority,
-            pageable_device_local_memory,
-            device_coherent_memory,
-            buffer_device_address,
-            timeline_semaphore,
-            synchronization2,
-            maintenance4,
-            protected_memory,
-            descriptor_buffer,
-            sparse_binding,
-            ..
-        } = gpu_state.profile.features;
-        let descriptor_buffer = descriptor_buffer && gpu_state.offers("VK_EXT_descriptor_buffer");
-        Self {
-            buffer_device_address: buffer_device_address && gpu_state.offers("VK_KHR_buffer_device_address"),
-            // Drivers that have addresses can replay them.
-            capture_replay: buffer_device_address && gpu_state.offers("VK_KHR_buffer_device_address"),
-            memory_priority: memory_priority && gpu_state.offers("VK_EXT_memory_priority"),
-            pageable_device_local_memory: pageable_device_local_memory
-                && gpu_state.offers("VK_EXT_pageable_device_local_memory"),
-            device_coherent_memory: device_coherent_memory
-                && gpu_state.offers("VK_AMD_device_coherent_memory"),
-            timeline_semaphore: timeline_semaphore && gpu_state.offers("VK_KHR_timeline_semaphore"),
-            synchronization2: synchronization2 && gpu_state.offers("VK_KHR_synchronization2"),
-            dynamic_rendering: gpu_state.offers("VK_KHR_dynamic_rendering"),
-            maintenance4: maintenance4 && gpu_state.offers("VK_KHR_maintenance4"),
-            protected_memory,
-            sparse_binding,
-            descriptor_buffer,
-            descriptor_buffer_push: descriptor_buffer,
-            descriptor_heap: gpu_state.descriptor_heap.is_some()
-                && gpu_state.offers("VK_EXT_descriptor_heap"),
-            descriptors: EnabledDescriptorFeatures::supported(gpu_state),
+        let mut supported = Self::default();
+        for feature in FEATURES {
+            let offered = feature.extension.is_empty() || gpu_state.offers(feature.extension);
+            *(feature.field)(&mut supported) = offered && (feature.has)(&gpu_state.profile.features);
         }
+        supported.descriptor_heap &= gpu_state.descriptor_heap.is_some();
+        supported
     }
 
     /// Returns whether everything in `self` is in `supported`.
     pub(crate) fn within(&self, supported: &Self) -> bool {
-        let mut within = true;
-        let mut asked = *self;
-        let mut offered = *supported;
-        for (field, _) in FIELDS.iter().chain(descriptors::features::FIELDS) {
-            within &= !*field(&mut asked) || *field(&mut offered);
-        }
-        within
+        let (mut asked, mut offered) = (*self, *supported);
+        FEATURES.iter().all(|feature| !*(feature.field)(&mut asked) || *(feature.field)(&mut offered))
     }
 
     /// Keeps the features of the extensions that `keep` accepts, and those without an extension.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        for (field, extension) in FIELDS.iter().chain(descriptors::features::FIELDS) {
-            if !extension.is_empty() {
-                *field(self) &= keep(extension);
-            }
+        for feature in FEATURES.iter().filter(|feature| !feature.extension.is_empty()) {
+            *(feature.field)(self) &= keep(feature.extension);
         }
     }
 
@@ -102,102 +188,22 @@ impl EnabledFeatures {
         }
         asked
     }
-}
 
-type FeatureField = fn(&mut EnabledFeatures) -> &mut bool;
-
-/// The features, each with the extension that it came with.
-const FIELDS: &[(FeatureField, &str)] = &[
-    (|features| &mut features.buffer_device_address, "VK_KHR_buffer_device_address"),
-    (|features| &mut features.capture_replay, "VK_KHR_buffer_device_address"),
-    (|features| &mut features.memory_priority, "VK_EXT_memory_priority"),
-    (|features| &mut features.pageable_device_local_memory, "VK_EXT_pageable_device_local_memory"),
-    (|features| &mut features.device_coherent_memory, "VK_AMD_device_coherent_memory"),
-    (|features| &mut features.timeline_semaphore, "VK_KHR_timeline_semaphore"),
-    (|features| &mut features.synchronization2, "VK_KHR_synchronization2"),
-    (|features| &mut features.dynamic_rendering, "VK_KHR_dynamic_rendering"),
-    (|features| &mut features.maintenance4, "VK_KHR_maintenance4"),
-    (|features| &mut features.protected_memory, ""),
-    (|features| &mut features.sparse_binding, ""),
-    (|features| &mut features.descriptor_buffer, "VK_EXT_descriptor_buffer"),
-    (|features| &mut features.descriptor_buffer_push, "VK_EXT_descriptor_buffer"),
-    (|features| &mut features.descriptor_heap, "VK_EXT_descriptor_heap"),
-];
-
-/// The fields in a chain that hold the features.
-///
-/// # Safety
-///
-/// The chain is valid.
-unsafe fn slots(next: *mut c_void) -> Vec<(FeatureField, *mut vk::Bool32)> {
-    let mut slots: Vec<(FeatureField, *mut vk::Bool32)> = Vec::new();
-    macro_rules! slot {
-        ($($structure:ident.$slot:ident is $field:ident;)*) => {$(
-            // SAFETY: the promise of `slots`: the chain is valid.
-            if let Some(structure) = unsafe { chain::find_raw::<vk::$structure<'_>>(next) } {
-                // SAFETY: the structure is valid, and so is the place of its field.
-                slots.push((|features| &mut features.$field, unsafe { &raw mut (*structure).$slot }));
+    /// Returns whether descriptors of a type may be updated after they are bound.
+    pub(crate) fn update_after_bind(&self, kind: Type) -> bool {
+        match kind {
+            Type::UNIFORM_BUFFER => self.descriptor_binding_uniform_buffer_update_after_bind,
+            Type::SAMPLER | Type::COMBINED_IMAGE_SAMPLER | Type::SAMPLED_IMAGE => {
+                self.descriptor_binding_sampled_image_update_after_bind
             }
-        )*};
+            Type::STORAGE_IMAGE => self.descriptor_binding_storage_image_update_after_bind,
+            Type::STORAGE_BUFFER => self.descriptor_binding_storage_buffer_update_after_bind,
+            Type::UNIFORM_TEXEL_BUFFER => self.descriptor_binding_uniform_texel_buffer_update_after_bind,
+            Type::STORAGE_TEXEL_BUFFER => self.descriptor_binding_storage_texel_buffer_update_after_bind,
+            Type::INLINE_UNIFORM_BLOCK => self.descriptor_binding_inline_uniform_block_update_after_bind,
+            // A mutable descriptor may be if the types of its list may.
+            Type::MUTABLE_EXT => self.mutable_descriptor_type,
+            _ => false,
+        }
     }
-    // SAFETY: the promise of `slots`: the chain is valid.
-    if let Some(structure) = unsafe { chain::find_raw::<vk::PhysicalDeviceFeatures2<'_>>(next) } {
-        // SAFETY: the structure is valid, and so is the place of its field.
-        let slot = unsafe { &raw mut (*structure).features.sparse_binding };
-        slots.push((|features| &mut features.sparse_binding, slot));
-    }
-    // SAFETY: the promise of `slots`: the chain is valid.
-    let heap = unsafe { chain::find_raw::<ffi::PhysicalDeviceDescriptorHeapFeaturesEXT>(next) };
-    if let Some(structure) = heap {
-        // SAFETY: the structure is valid, and so is the place of its field.
-        slots.push((|features| &mut features.descriptor_heap, unsafe {
-            &raw mut (*structure).descriptor_heap
-        }));
-    }
-    slot! {
-        PhysicalDeviceVulkan11Features.protected_memory is protected_memory;
-        PhysicalDeviceVulkan12Features.buffer_device_address is buffer_device_address;
-        PhysicalDeviceVulkan12Features.buffer_device_address_capture_replay is capture_replay;
-        PhysicalDeviceVulkan12Features.timeline_semaphore is timeline_semaphore;
-        PhysicalDeviceVulkan13Features.synchronization2 is synchronization2;
-        PhysicalDeviceVulkan13Features.dynamic_rendering is dynamic_rendering;
-        PhysicalDeviceVulkan13Features.maintenance4 is maintenance4;
-        PhysicalDeviceProtectedMemoryFeatures.protected_memory is protected_memory;
-        PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address is buffer_device_address;
-        PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address_capture_replay is capture_replay;
-        PhysicalDeviceTimelineSemaphoreFeatures.timeline_semaphore is timeline_semaphore;
-        PhysicalDeviceSynchronization2Features.synchronization2 is synchronization2;
-        PhysicalDeviceDynamicRenderingFeatures.dynamic_rendering is dynamic_rendering;
-        PhysicalDeviceMaintenance4Features.maintenance4 is maintenance4;
-        PhysicalDeviceMemoryPriorityFeaturesEXT.memory_priority is memory_priority;
-        PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT.pageable_device_local_memory
-            is pageable_device_local_memory;
-        PhysicalDeviceCoherentMemoryFeaturesAMD.device_coherent_memory is device_coherent_memory;
-        PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer is descriptor_buffer;
-        PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer_push_descriptors is descriptor_buffer_push;
-    }
-    // SAFETY: the promise of `slots`: the chain is valid.
-    slots.extend(unsafe { descriptors::features::slots(next) });
-    slots
-}
-
-/// The features that the program enabled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct EnabledFeatures {
-    pub(crate) buffer_device_address: bool,
-    /// `bufferDeviceAddressCaptureReplay`.
-    pub(crate) capture_replay: bool,
-    pub(crate) memory_priority: bool,
-    pub(crate) pageable_device_local_memory: bool,
-    pub(crate) device_coherent_memory: bool,
-    pub(crate) timeline_semaphore: bool,
-    pub(crate) synchronization2: bool,
-    pub(crate) dynamic_rendering: bool,
-    pub(crate) maintenance4: bool,
-    pub(crate) protected_memory: bool,
-    pub(crate) sparse_binding: bool,
-    pub(crate) descriptor_buffer: bool,
-    pub(crate) descriptor_buffer_push: bool,
-    pub(crate) descriptor_heap: bool,
-    pub(crate) descriptors: EnabledDescriptorFeatures,
 }

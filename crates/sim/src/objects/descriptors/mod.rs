@@ -2,7 +2,6 @@
 
 pub(crate) mod capacity;
 pub(crate) mod contents;
-pub(crate) mod features;
 pub(crate) mod names;
 pub(crate) mod policy;
 

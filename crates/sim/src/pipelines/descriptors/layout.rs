@@ -12,7 +12,7 @@ use ash::vk::DescriptorType as Type;
 use super::limits::DescriptorTotals;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::features::EnabledDescriptorFeatures;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::descriptors::names::{is_dynamic, type_name};
 use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription, SetLayoutObject};
 use crate::objects::entry::{checked, on_device};
@@ -141,7 +141,7 @@ fn check(device: &DeviceObject, state: &DeviceState, layout: &SetLayoutDescripti
 fn check_inline(device: &DeviceObject, number: u32, binding: &LayoutBinding) -> Result<(), Broken> {
     let limit = device.gpu_state.descriptors.limits.max_inline_uniform_block_size;
     let bytes = binding.count;
-    refuse_if!(!device.features.descriptors.inline_uniform_block
+    refuse_if!(!device.features.inline_uniform_block
         => "VUID-VkDescriptorSetLayoutBinding-descriptorType-04604",
         "binding {number}: the feature inlineUniformBlock is not enabled");
     refuse_if!(bytes % 4 != 0 => "VUID-VkDescriptorSetLayoutBinding-descriptorType-02209",
@@ -157,7 +157,7 @@ fn check_mutable(
     number: u32,
     binding: &LayoutBinding,
 ) -> Result<(), Broken> {
-    refuse_if!(!device.features.descriptors.mutable_descriptor_type
+    refuse_if!(!device.features.mutable_descriptor_type
         => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595",
         "binding {number}: the feature mutableDescriptorType is not enabled");
     refuse_if!(push => "VUID-VkDescriptorSetLayoutCreateInfo-flags-04591",
@@ -185,7 +185,7 @@ fn check_flags(
     last: Option<u32>,
 ) -> Result<(), Broken> {
     let flags = binding.flags;
-    let enabled = &device.features.descriptors;
+    let enabled = &device.features;
     let after = flags.contains(Flags::UPDATE_AFTER_BIND);
     let variable = flags.contains(Flags::VARIABLE_DESCRIPTOR_COUNT);
     let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
@@ -341,7 +341,7 @@ fn supported(device: &DeviceObject, layout: &SetLayoutDescription) -> (bool, u32
         return (true, layout.variable().map_or(0, |_| u32::MAX));
     }
     let limits = &device.gpu_state.descriptors.limits;
-    let indexing = EnabledDescriptorFeatures::supported(&device.gpu_state).descriptor_indexing;
+    let indexing = EnabledFeatures::supported(&device.gpu_state).descriptor_indexing;
     let mut fixed = layout.clone();
     let variable = layout.variable().map(|(number, binding)| (number, binding.kind));
     if let Some((number, _)) = variable {

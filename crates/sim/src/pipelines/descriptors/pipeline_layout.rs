@@ -10,7 +10,7 @@ use super::limits::DescriptorTotals;
 use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::descriptors::features::EnabledDescriptorFeatures;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::descriptors::{PipelineLayoutDescription, PipelineLayoutObject, SetLayoutDescription};
 use crate::objects::entry::checked;
 use crate::objects::host;
@@ -42,7 +42,7 @@ unsafe fn describe(
     refuse_if!(buffers != 0 && buffers != sets.iter().flatten().count()
         => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008",
         "some of the sets are for descriptor buffers, and some are not");
-    let indexing = EnabledDescriptorFeatures::supported(&device.gpu_state).descriptor_indexing;
+    let indexing = EnabledFeatures::supported(&device.gpu_state).descriptor_indexing;
     let totals = DescriptorTotals::of(sets.iter().flatten().map(Arc::as_ref));
     if let Some(broken) = totals.first_over(limits, indexing) {
         return Err(broken);

@@ -39,7 +39,7 @@ unsafe fn describe(
         refuse_if!(size.ty == Type::INLINE_UNIFORM_BLOCK && size.descriptor_count % 4 != 0
             => "VUID-VkDescriptorPoolSize-type-02218",
             "{} bytes of inline uniform blocks are no multiple of 4", size.descriptor_count);
-        refuse_if!(size.ty == Type::MUTABLE_EXT && !device.features.descriptors.mutable_descriptor_type
+        refuse_if!(size.ty == Type::MUTABLE_EXT && !device.features.mutable_descriptor_type
             => "VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608",
             "a mutable type, and the feature mutableDescriptorType is not enabled");
     }
@@ -47,7 +47,7 @@ unsafe fn describe(
     refuse_if!(info.flags.intersects(over) => "VUID-VkDescriptorPoolCreateInfo-flags-09228",
         "the feature descriptorPoolOverallocation is not there");
     if info.flags.contains(Flags::HOST_ONLY_EXT) {
-        let enabled = device.features.descriptors.mutable_descriptor_type;
+        let enabled = device.features.mutable_descriptor_type;
         refuse_if!(!enabled => "VUID-VkDescriptorPoolCreateInfo-flags-04609",
             "HOST_ONLY is set, and the feature mutableDescriptorType is not enabled");
         refuse_if!(info.flags.contains(Flags::UPDATE_AFTER_BIND)
