@@ -134,7 +134,8 @@ fn names_and_targets_are_in_the_form_that_filters_expect() {
     }
 }
 
-/// The library or the simulated driver uses each message identifier that the chapter explains.
+/// The library or the simulated driver uses each message identifier that the chapter explains. Where the two forms of a
+/// call share rules, the name of the call and the end of the identifier are apart.
 #[test]
 fn the_messages_that_the_guide_explains_are_known_to_the_source() {
     let texts = sources();
@@ -143,6 +144,9 @@ fn the_messages_that_the_guide_explains_are_known_to_the_source() {
         chapter.split('`').skip(1).step_by(2).filter(|it| it.starts_with("VUID-")).collect();
     assert!(named.len() > 20, "{named:?}");
     for vuid in named {
-        assert!(texts.iter().any(|text| text.contains(vuid)), "{vuid}");
+        let (call, end) = vuid["VUID-".len()..].split_once('-').unwrap();
+        let parts = [call, end].map(|part| format!("\"{part}\""));
+        let uses = |text: &String| text.contains(vuid) || parts.iter().all(|part| text.contains(part));
+        assert!(texts.iter().any(uses), "{vuid}");
     }
 }

@@ -6,6 +6,7 @@
 use ash::vk;
 
 use super::record;
+use crate::facts::broken::rule;
 use crate::facts::chain;
 use crate::hazards::{
     CommandBarrier, DependencyScope, Half, On, OwnershipTransfer, access2, is_outside, stages2,
@@ -13,41 +14,23 @@ use crate::hazards::{
 use crate::objects::commands::RecordedCommand;
 use crate::objects::state::{DeviceObject, DeviceState};
 
-/// The rules for an image barrier. Each of the two forms has identifiers of its own.
-struct ImageBarrierRules {
-    image: &'static str,
-    bound: &'static str,
-    new_layout: &'static str,
+/// The structures of one of the two forms: each has rules of its own, whose identifiers end alike.
+struct BarrierForm {
     buffer: &'static str,
-    level: &'static str,
-    levels: &'static str,
-    layer: &'static str,
-    layers: &'static str,
+    image: &'static str,
     old_layout: &'static str,
-    buffer_families: &'static str,
-    image_families: &'static str,
 }
 
-macro_rules! rules {
-    ($image:literal, $buffer:literal) => {
-        ImageBarrierRules {
-            image: concat!("VUID-", $image, "-image-parameter"),
-            bound: concat!("VUID-", $image, "-image-01932"),
-            new_layout: concat!("VUID-", $image, "-newLayout-01198"),
-            buffer: concat!("VUID-", $buffer, "-buffer-parameter"),
-            level: concat!("VUID-", $image, "-subresourceRange-01486"),
-            levels: concat!("VUID-", $image, "-subresourceRange-01724"),
-            layer: concat!("VUID-", $image, "-subresourceRange-01488"),
-            layers: concat!("VUID-", $image, "-subresourceRange-01725"),
-            old_layout: concat!("VUID-", $image, "-oldLayout-01197"),
-            buffer_families: concat!("VUID-", $buffer, "-buffer-04089"),
-            image_families: concat!("VUID-", $image, "-image-04072"),
-        }
-    };
-}
-
-static FIRST: ImageBarrierRules = rules!("VkImageMemoryBarrier", "VkBufferMemoryBarrier");
-static SECOND: ImageBarrierRules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2");
+static FIRST: BarrierForm = BarrierForm {
+    buffer: "VkBufferMemoryBarrier",
+    image: "VkImageMemoryBarrier",
+    old_layout: "VUID-VkImageMemoryBarrier-oldLayout-01197",
+};
+static SECOND: BarrierForm = BarrierForm {
+    buffer: "VkBufferMemoryBarrier2",
+    image: "VkImageMemoryBarrier2",
+    old_layout: "VUID-VkImageMemoryBarrier2-oldLayout-01197",
+};
 
 pub(crate) unsafe extern "system" fn barrier(
     command_buffer: vk::CommandBuffer,
@@ -67,8 +50,7 @@ pub(crate) unsafe extern "system" fn barrier(
     let buffers = unsafe { chain::array(p_buffers, buffer_count) };
     // SAFETY: VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
     let images = unsafe { chain::array(p_images, image_count) };
-    let recording = "VUID-vkCmdPipelineBarrier-commandBuffer-recording";
-    record(command_buffer, "vkCmdPipelineBarrier", recording, |device, state| {
+    record(command_buffer, "vkCmdPipelineBarrier", |device, state| {
         Ok(of_first(device, state, command_buffer, (src, dst), memory, buffers, images).commands())
     });
 }
@@ -81,8 +63,7 @@ pub(crate) unsafe extern "system" fn barrier2(
     let Some(info) = (unsafe { chain::input(p_info) }) else {
         return;
     };
-    let recording = "VUID-vkCmdPipelineBarrier2-commandBuffer-recording";
-    record(command_buffer, "vkCmdPipelineBarrier2", recording, |device, state| {
+    record(command_buffer, "vkCmdPipelineBarrier2", |device, state| {
         if !device.features.synchronization2 {
             let text = "the feature synchronization2 is not enabled";
             device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
@@ -149,7 +130,7 @@ pub(crate) fn of_first(
         subresource_range: barrier.subresource_range,
         ..Default::default()
     });
-    let place = Recorded { device, state, rules: &FIRST, family: state.commands.family(command_buffer) };
+    let place = Recorded { device, state, form: &FIRST, family: state.commands.family(command_buffer) };
     place.read(std::iter::once(stages).chain(memory), buffers, images)
 }
 
@@ -166,7 +147,7 @@ pub(crate) unsafe fn of_second(
 ) -> Barriers {
     // SAFETY: the promise of `of_second`.
     let (memory, buffers, images) = unsafe { arrays(info) };
-    let place = Recorded { device, state, rules: &SECOND, family: state.commands.family(command_buffer) };
+    let place = Recorded { device, state, form: &SECOND, family: state.commands.family(command_buffer) };
     place.read(memory.iter().copied(), buffers.iter().copied(), images.iter().copied())
 }
 
@@ -205,7 +186,7 @@ unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> BarrierArrays<'a> {
 struct Recorded<'a> {
     device: &'a DeviceObject,
     state: &'a DeviceState,
-    rules: &'static ImageBarrierRules,
+    form: &'static BarrierForm,
     /// The family of the command buffer.
     family: u32,
 }
@@ -218,7 +199,7 @@ impl Recorded<'_> {
         buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>>,
         images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>>,
     ) -> Barriers {
-        let Self { device, state, rules, .. } = *self;
+        let Self { device, state, form, .. } = *self;
         let mut bars: Vec<_> = memory
             .map(|barrier| CommandBarrier {
                 first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
@@ -230,7 +211,7 @@ impl Recorded<'_> {
         for barrier in buffers {
             let found = state.buffers.get(&barrier.buffer);
             if found.is_none() {
-                device.report(rules.buffer, state.missing(device, barrier.buffer));
+                device.report(rule(form.buffer, "buffer-parameter"), state.missing(device, barrier.buffer));
             }
             let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
             let exclusive = found.is_some_and(|buffer| buffer.exclusive);
@@ -238,7 +219,7 @@ impl Recorded<'_> {
                 first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
                 second: DependencyScope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
                 on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
-                half: self.half(exclusive, families, Default::default(), rules.buffer_families),
+                half: self.half(exclusive, families, Default::default(), (form.buffer, "buffer-04089")),
             });
         }
         let mut changes = Vec::new();
@@ -246,7 +227,7 @@ impl Recorded<'_> {
             let layouts = (barrier.old_layout, barrier.new_layout);
             let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
             let exclusive = state.images.get(&barrier.image).is_some_and(|image| image.exclusive);
-            let half = self.half(exclusive, families, layouts, rules.image_families);
+            let half = self.half(exclusive, families, layouts, (form.image, "image-04072"));
             bars.push(CommandBarrier {
                 first: DependencyScope::first(barrier.src_stage_mask, barrier.src_access_mask),
                 second: DependencyScope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
@@ -265,7 +246,7 @@ impl Recorded<'_> {
         exclusive: bool,
         (from, to): (u32, u32),
         layouts: (vk::ImageLayout, vk::ImageLayout),
-        rule: &'static str,
+        (of, rest): (&str, &str),
     ) -> Option<Half> {
         let is_ignored = [from, to].contains(&vk::QUEUE_FAMILY_IGNORED);
         if from == to || is_ignored || !(exclusive || is_outside(from) || is_outside(to)) {
@@ -278,7 +259,7 @@ impl Recorded<'_> {
             Some(Half::Acquire(transfer))
         } else {
             let text = format!("from family {from} to {to}, in a command buffer of family {}", self.family);
-            self.device.report(rule, text);
+            self.device.report(rule(of, rest), text);
             None
         }
     }
@@ -289,36 +270,48 @@ impl Recorded<'_> {
         change: &vk::ImageMemoryBarrier2<'_>,
         half: Option<Half>,
     ) -> Option<RecordedCommand> {
-        let Self { device, state, rules, .. } = *self;
+        let Self { device, state, form, .. } = *self;
         let Some(found) = state.images.get(&change.image) else {
-            device.report(rules.image, state.missing(device, change.image));
+            device.report(rule(form.image, "image-parameter"), state.missing(device, change.image));
             return None;
         };
         let description = &found.description;
         let range = change.subresource_range;
         let (image, old, new) = (change.image, change.old_layout, change.new_layout);
         let broken = if found.bound.is_none() {
-            Some((rules.bound, "it has no memory".to_owned()))
+            Some(("image-01932", "it has no memory".to_owned()))
         } else if old != new && (new == vk::ImageLayout::UNDEFINED || new == vk::ImageLayout::PREINITIALIZED)
         {
-            Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(new))))
+            Some(("newLayout-01198", format!("no barrier leads to the layout {}", layout_name(new))))
         } else if range.base_mip_level >= description.mip_levels {
-            Some((rules.level, format!("level {} of {}", range.base_mip_level, description.mip_levels)))
+            Some((
+                "subresourceRange-01486",
+                format!("level {} of {}", range.base_mip_level, description.mip_levels),
+            ))
         } else if range.level_count != vk::REMAINING_MIP_LEVELS
             && range.base_mip_level.saturating_add(range.level_count) > description.mip_levels
         {
-            Some((rules.levels, format!("{} levels of {}", range.level_count, description.mip_levels)))
+            Some((
+                "subresourceRange-01724",
+                format!("{} levels of {}", range.level_count, description.mip_levels),
+            ))
         } else if range.base_array_layer >= description.array_layers {
-            Some((rules.layer, format!("layer {} of {}", range.base_array_layer, description.array_layers)))
+            Some((
+                "subresourceRange-01488",
+                format!("layer {} of {}", range.base_array_layer, description.array_layers),
+            ))
         } else if range.layer_count != vk::REMAINING_ARRAY_LAYERS
             && range.base_array_layer.saturating_add(range.layer_count) > description.array_layers
         {
-            Some((rules.layers, format!("{} layers of {}", range.layer_count, description.array_layers)))
+            Some((
+                "subresourceRange-01725",
+                format!("{} layers of {}", range.layer_count, description.array_layers),
+            ))
         } else {
             None
         };
-        if let Some((rule, text)) = broken {
-            device.report(rule, format!("{}: {text}", state.name(image)));
+        if let Some((rest, text)) = broken {
+            device.report(rule(form.image, rest), format!("{}: {text}", state.name(image)));
             return None;
         }
         let (old, new) = match half {
@@ -328,7 +321,7 @@ impl Recorded<'_> {
             Some(Half::Acquire(transfer)) if is_outside(transfer.from) => (None, new),
             _ => (Some(old), new),
         };
-        Some(RecordedCommand::Transition { image, old, new, range, rule: rules.old_layout })
+        Some(RecordedCommand::Transition { image, old, new, range, rule: form.old_layout })
     }
 }
 

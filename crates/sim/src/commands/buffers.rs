@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::{BufferCommandRules, buffer_size, record};
+use super::{CommandForm, buffer_size, record};
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
@@ -14,45 +14,6 @@ use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The most bytes that `vkCmdUpdateBuffer` takes: the data goes into the command buffer.
 const MOST_UPDATED: u64 = 65536;
-
-/// The rules of a copy between buffers. Each of the two commands has identifiers of its own.
-struct CopyBufferRules {
-    recording: &'static str,
-    src: BufferCommandRules,
-    dst: BufferCommandRules,
-    src_offset: &'static str,
-    dst_offset: &'static str,
-    src_size: &'static str,
-    dst_size: &'static str,
-    overlap: &'static str,
-    empty: &'static str,
-    no_regions: &'static str,
-}
-
-macro_rules! copy_rules {
-    ($command:literal, $info:literal, $region:literal) => {
-        CopyBufferRules {
-            recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: BufferCommandRules {
-                parameter: concat!("VUID-", $info, "-srcBuffer-parameter"),
-                usage: concat!("VUID-", $info, "-srcBuffer-00118"),
-                bound: concat!("VUID-", $info, "-srcBuffer-00119"),
-            },
-            dst: BufferCommandRules {
-                parameter: concat!("VUID-", $info, "-dstBuffer-parameter"),
-                usage: concat!("VUID-", $info, "-dstBuffer-00120"),
-                bound: concat!("VUID-", $info, "-dstBuffer-00121"),
-            },
-            src_offset: concat!("VUID-", $info, "-srcOffset-00113"),
-            dst_offset: concat!("VUID-", $info, "-dstOffset-00114"),
-            src_size: concat!("VUID-", $info, "-size-00115"),
-            dst_size: concat!("VUID-", $info, "-size-00116"),
-            overlap: concat!("VUID-", $info, "-pRegions-00117"),
-            empty: concat!("VUID-", $region, "-size-01988"),
-            no_regions: concat!("VUID-", $info, "-regionCount-arraylength"),
-        }
-    };
-}
 
 pub(crate) unsafe extern "system" fn copy(
     command_buffer: vk::CommandBuffer,
@@ -63,8 +24,8 @@ pub(crate) unsafe extern "system" fn copy(
 ) {
     // SAFETY: VUID-vkCmdCopyBuffer-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) }.to_vec();
-    let rules = copy_rules!("vkCmdCopyBuffer", "vkCmdCopyBuffer", "VkBufferCopy");
-    record_copy(command_buffer, "vkCmdCopyBuffer", &rules, (src, dst), regions);
+    let form = CommandForm { call: "vkCmdCopyBuffer", info: "vkCmdCopyBuffer", region: "VkBufferCopy" };
+    record_copy(command_buffer, form, (src, dst), regions);
 }
 
 pub(crate) unsafe extern "system" fn copy2(
@@ -85,31 +46,32 @@ pub(crate) unsafe extern "system" fn copy2(
             size: region.size,
         })
         .collect();
-    let rules = copy_rules!("vkCmdCopyBuffer2", "VkCopyBufferInfo2", "VkBufferCopy2");
-    let buffers = (info.src_buffer, info.dst_buffer);
-    record_copy(command_buffer, "vkCmdCopyBuffer2", &rules, buffers, regions);
+    let form = CommandForm { call: "vkCmdCopyBuffer2", info: "VkCopyBufferInfo2", region: "VkBufferCopy2" };
+    record_copy(command_buffer, form, (info.src_buffer, info.dst_buffer), regions);
 }
 
 fn record_copy(
     command_buffer: vk::CommandBuffer,
-    call: &'static str,
-    rules: &CopyBufferRules,
+    form: CommandForm,
     (src, dst): (vk::Buffer, vk::Buffer),
     regions: Vec<vk::BufferCopy>,
 ) {
-    record(command_buffer, call, rules.recording, |device, state| {
-        let src_size = buffer_size(device, state, src, vk::BufferUsageFlags::TRANSFER_SRC, &rules.src);
-        let dst_size = buffer_size(device, state, dst, vk::BufferUsageFlags::TRANSFER_DST, &rules.dst);
+    record(command_buffer, form.call, |device, state| {
+        let (read, written) = (vk::BufferUsageFlags::TRANSFER_SRC, vk::BufferUsageFlags::TRANSFER_DST);
+        let rules = ["srcBuffer-parameter", "srcBuffer-00118", "srcBuffer-00119"];
+        let src_size = buffer_size(device, state, src, read, form.info, rules);
+        let rules = ["dstBuffer-parameter", "dstBuffer-00120", "dstBuffer-00121"];
+        let dst_size = buffer_size(device, state, dst, written, form.info, rules);
         let (Some(src_size), Some(dst_size)) = (src_size, dst_size) else {
             return Ok(Vec::new());
         };
-        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
+        refuse_if!(regions.is_empty() => form.rule("regionCount-arraylength"), "regionCount is 0");
         let names = format!("{} to {}", state.name(src), state.name(dst));
         for region in &regions {
-            check_copy(region, (src_size, dst_size), rules)
+            check_copy(region, (src_size, dst_size), form)
                 .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        refuse_if!(overlapping(state, src, dst, &regions) => rules.overlap,
+        refuse_if!(overlapping(state, src, dst, &regions) => form.rule("pRegions-00117"),
             "{names}: the bytes that are read are also written");
         Ok(vec![RecordedCommand::CopyBuffer { src, dst, regions }])
     });
@@ -118,15 +80,17 @@ fn record_copy(
 fn check_copy(
     region: &vk::BufferCopy,
     (src_size, dst_size): (u64, u64),
-    rules: &CopyBufferRules,
+    form: CommandForm,
 ) -> Result<(), Broken> {
     let vk::BufferCopy { src_offset: src, dst_offset: dst, size } = *region;
-    refuse_if!(size == 0 => rules.empty, "size is 0");
-    refuse_if!(src >= src_size => rules.src_offset, "srcOffset is {src} in a buffer of {src_size} bytes");
-    refuse_if!(dst >= dst_size => rules.dst_offset, "dstOffset is {dst} in a buffer of {dst_size} bytes");
-    refuse_if!(size > src_size - src => rules.src_size,
+    refuse_if!(size == 0 => form.region_rule("size-01988"), "size is 0");
+    refuse_if!(src >= src_size => form.rule("srcOffset-00113"),
+        "srcOffset is {src} in a buffer of {src_size} bytes");
+    refuse_if!(dst >= dst_size => form.rule("dstOffset-00114"),
+        "dstOffset is {dst} in a buffer of {dst_size} bytes");
+    refuse_if!(size > src_size - src => form.rule("size-00115"),
         "{size} bytes from {src} on, in a source of {src_size} bytes");
-    refuse_if!(size > dst_size - dst => rules.dst_size,
+    refuse_if!(size > dst_size - dst => form.rule("size-00116"),
         "{size} bytes to {dst}, in a destination of {dst_size} bytes");
     Ok(())
 }
@@ -157,15 +121,10 @@ pub(crate) unsafe extern "system" fn fill(
     size: u64,
     data: u32,
 ) {
-    let rules = BufferCommandRules {
-        parameter: "VUID-vkCmdFillBuffer-dstBuffer-parameter",
-        usage: "VUID-vkCmdFillBuffer-dstBuffer-00029",
-        bound: "VUID-vkCmdFillBuffer-dstBuffer-00031",
-    };
-    let recording = "VUID-vkCmdFillBuffer-commandBuffer-recording";
-    record(command_buffer, "vkCmdFillBuffer", recording, |device, state| {
+    record(command_buffer, "vkCmdFillBuffer", |device, state| {
         let usage = vk::BufferUsageFlags::TRANSFER_DST;
-        let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
+        let rules = ["dstBuffer-parameter", "dstBuffer-00029", "dstBuffer-00031"];
+        let Some(whole) = buffer_size(device, state, dst, usage, "vkCmdFillBuffer", rules) else {
             return Ok(Vec::new());
         };
         let broken = if offset >= whole {
@@ -200,8 +159,7 @@ pub(crate) unsafe extern "system" fn update(
     size: u64,
     p_data: *const c_void,
 ) {
-    let recording = "VUID-vkCmdUpdateBuffer-commandBuffer-recording";
-    record(command_buffer, "vkCmdUpdateBuffer", recording, |device, state| {
+    record(command_buffer, "vkCmdUpdateBuffer", |device, state| {
         let may = updatable(device, state, dst, offset, size);
         let Some(len) = u32::try_from(size).ok().filter(|_| may) else {
             return Ok(Vec::new());
@@ -214,13 +172,9 @@ pub(crate) unsafe extern "system" fn update(
 
 /// Returns whether `vkCmdUpdateBuffer` may write there; reports why not.
 fn updatable(device: &DeviceObject, state: &DeviceState, dst: vk::Buffer, offset: u64, size: u64) -> bool {
-    let rules = BufferCommandRules {
-        parameter: "VUID-vkCmdUpdateBuffer-dstBuffer-parameter",
-        usage: "VUID-vkCmdUpdateBuffer-dstBuffer-00034",
-        bound: "VUID-vkCmdUpdateBuffer-dstBuffer-00035",
-    };
     let usage = vk::BufferUsageFlags::TRANSFER_DST;
-    let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
+    let rules = ["dstBuffer-parameter", "dstBuffer-00034", "dstBuffer-00035"];
+    let Some(whole) = buffer_size(device, state, dst, usage, "vkCmdUpdateBuffer", rules) else {
         return false;
     };
     let broken = if size == 0 {

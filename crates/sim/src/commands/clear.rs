@@ -3,30 +3,20 @@
 
 use ash::vk;
 
-use super::images::{ImageCommandRules, RegionRules, usable_image};
+use super::images::{ImageCommandRules, NO_RULES, usable_image};
 use super::record;
-use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::broken::{Broken, refuse_if, rule};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription};
 use crate::objects::commands::{ImageTarget, RecordedCommand};
 
-/// The rules of an image that is cleared.
+const CALL: &str = "vkCmdClearColorImage";
+
+/// The rules of an image that is cleared. A clear names ranges, not regions.
 const CLEAR: ImageCommandRules = ImageCommandRules {
-    parameter: "VUID-vkCmdClearColorImage-image-parameter",
-    usage: "VUID-vkCmdClearColorImage-image-00002",
-    bound: "VUID-vkCmdClearColorImage-image-00003",
-    samples: None,
-    layout: "VUID-vkCmdClearColorImage-imageLayout-00004",
-    layouts: "VUID-vkCmdClearColorImage-imageLayout-01394",
-    // A clear names ranges, not regions: these are never reported.
-    region: RegionRules {
-        level: "VUID-vkCmdClearColorImage-baseMipLevel-01470",
-        layers: "VUID-vkCmdClearColorImage-baseArrayLayer-01472",
-        aspect: "VUID-vkCmdClearColorImage-aspectMask-02498",
-        inside: [""; 3],
-        block_offset: [""; 2],
-        block_extent: [""; 2],
-    },
+    image: ["image-parameter", "image-00002", "image-00003"],
+    layouts: ["imageLayout-00004", "imageLayout-01394"],
+    ..NO_RULES
 };
 
 pub(crate) unsafe extern "system" fn color(
@@ -45,10 +35,9 @@ pub(crate) unsafe extern "system" fn color(
     let bits = unsafe { color.uint32 };
     // SAFETY: VUID-vkCmdClearColorImage-pRanges-parameter.
     let ranges = unsafe { chain::array(p_ranges, count) };
-    let recording = "VUID-vkCmdClearColorImage-commandBuffer-recording";
-    record(command_buffer, "vkCmdClearColorImage", recording, |device, state| {
+    record(command_buffer, CALL, |device, state| {
         let usage = vk::ImageUsageFlags::TRANSFER_DST;
-        let Some(description) = usable_image(device, state, image, usage, layout, &CLEAR) else {
+        let Some(description) = usable_image(device, state, image, usage, layout, (CALL, &CLEAR)) else {
             return Ok(Vec::new());
         };
         let name = state.name(image);
@@ -63,7 +52,7 @@ pub(crate) unsafe extern "system" fn color(
                 format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());
             return Err(("SUBLET-unsupported-clear", text));
         };
-        let dst = ImageTarget { image, layout, layout_rule: CLEAR.layout };
+        let dst = ImageTarget { image, layout, layout_rule: rule(CALL, CLEAR.layouts[0]) };
         Ok(vec![RecordedCommand::Clear { dst, texel: channels.encode(bits), ranges: ranges.to_vec() }])
     });
 }

@@ -49,8 +49,7 @@ pub(crate) unsafe extern "system" fn buffers(
             DescriptorBufferBinding { address: info.address, usage: info.usage, push_handle: push.is_some() }
         })
         .collect();
-    let recording = "VUID-vkCmdBindDescriptorBuffersEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdBindDescriptorBuffersEXT", recording, |device, state| {
+    record(command_buffer, "vkCmdBindDescriptorBuffersEXT", |device, state| {
         let buffers = check_buffers(device, state, &bindings)?;
         Ok(vec![RecordedCommand::BindDescriptorBuffers { buffers }])
     });
@@ -149,8 +148,7 @@ pub(crate) unsafe extern "system" fn offsets(
     let buffers = unsafe { chain::array(p_buffers, count) };
     // SAFETY: VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter.
     let offsets = unsafe { chain::array(p_offsets, count) };
-    let recording = "VUID-vkCmdSetDescriptorBufferOffsetsEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetDescriptorBufferOffsetsEXT", recording, |device, state| {
+    record(command_buffer, "vkCmdSetDescriptorBufferOffsetsEXT", |device, state| {
         let sets: Vec<_> = buffers.iter().copied().zip(offsets.iter().copied()).collect();
         let bound = state.commands.buffers.get(&command_buffer).map(|buffer| &buffer.uses.descriptor_buffers);
         let bound = bound.map_or(&[][..], Vec::as_slice);

@@ -34,8 +34,7 @@ pub(crate) unsafe extern "system" fn bind_sets(
     let handles = unsafe { chain::array(p_sets, count) };
     // SAFETY: VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
     let offsets = unsafe { chain::array(p_offsets, offset_count) };
-    let recording = "VUID-vkCmdBindDescriptorSets-commandBuffer-recording";
-    record(command_buffer, "vkCmdBindDescriptorSets", recording, |device, state| {
+    record(command_buffer, "vkCmdBindDescriptorSets", |device, state| {
         let rule = "VUID-vkCmdBindDescriptorSets-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
         let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
@@ -148,8 +147,7 @@ pub(crate) unsafe extern "system" fn push_set(
             unsafe { descriptors::read_write(info) }
         })
         .collect();
-    let recording = "VUID-vkCmdPushDescriptorSet-commandBuffer-recording";
-    record(command_buffer, "vkCmdPushDescriptorSetKHR", recording, |device, state| {
+    record(command_buffer, "vkCmdPushDescriptorSetKHR", |device, state| {
         let rule = "VUID-vkCmdPushDescriptorSet-layout-parameter";
         let rules = ["VUID-vkCmdPushDescriptorSet-set-00364", "VUID-vkCmdPushDescriptorSet-set-00365"];
         let layout = pipeline_layout(device, state, layout, rule)?;
@@ -186,8 +184,7 @@ pub(crate) unsafe extern "system" fn push_with_template(
     set: u32,
     p_data: *const c_void,
 ) {
-    let recording = "VUID-vkCmdPushDescriptorSetWithTemplate-commandBuffer-recording";
-    record(command_buffer, "vkCmdPushDescriptorSetWithTemplateKHR", recording, |device, state| {
+    record(command_buffer, "vkCmdPushDescriptorSetWithTemplateKHR", |device, state| {
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
         Ok(vec![unsafe { with_template(device, state, template, layout, set, p_data) }?])
     });
@@ -235,8 +232,7 @@ pub(crate) unsafe extern "system" fn push_constants(
 ) {
     // SAFETY: VUID-vkCmdPushConstants-pValues-parameter: `size` bytes.
     let bytes = unsafe { chain::array(p_values.cast::<u8>(), size) };
-    let recording = "VUID-vkCmdPushConstants-commandBuffer-recording";
-    record(command_buffer, "vkCmdPushConstants", recording, |device, state| {
+    record(command_buffer, "vkCmdPushConstants", |device, state| {
         let rule = "VUID-vkCmdPushConstants-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
         let limit = device.gpu_state.descriptors.limits.max_push_constants_size;

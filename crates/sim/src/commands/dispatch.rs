@@ -20,8 +20,7 @@ pub(crate) unsafe extern "system" fn bind_pipeline(
     point: vk::PipelineBindPoint,
     pipeline: vk::Pipeline,
 ) {
-    let recording = "VUID-vkCmdBindPipeline-commandBuffer-recording";
-    record(command_buffer, "vkCmdBindPipeline", recording, |device, state| {
+    record(command_buffer, "vkCmdBindPipeline", |device, state| {
         let found = state.pipelines.pipelines.get(&pipeline);
         let found = state.known(device, pipeline, found, "VUID-vkCmdBindPipeline-pipeline-parameter")?;
         let own = found.program.point();
@@ -45,8 +44,7 @@ fn check_pipeline(
 }
 
 pub(crate) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
-    let recording = "VUID-vkCmdDispatch-commandBuffer-recording";
-    record(command_buffer, "vkCmdDispatch", recording, |_, state| {
+    record(command_buffer, "vkCmdDispatch", |_, state| {
         let groups = [x, y, z];
         let rules = [
             "VUID-vkCmdDispatch-groupCountX-00386",
@@ -72,8 +70,7 @@ pub(crate) unsafe extern "system" fn indirect(
     buffer: vk::Buffer,
     offset: u64,
 ) {
-    let recording = "VUID-vkCmdDispatchIndirect-commandBuffer-recording";
-    record(command_buffer, "vkCmdDispatchIndirect", recording, |device, state| {
+    record(command_buffer, "vkCmdDispatchIndirect", |device, state| {
         check_pipeline(state, command_buffer, "VUID-vkCmdDispatchIndirect-None-08606")?;
         check_indirect(device, state, buffer, offset)?;
         Ok(vec![RecordedCommand::DispatchIndirect { buffer, offset }])

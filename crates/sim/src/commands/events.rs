@@ -90,8 +90,7 @@ pub(crate) unsafe extern "system" fn set(
     event: vk::Event,
     stages: vk::PipelineStageFlags,
 ) {
-    let recording = "VUID-vkCmdSetEvent-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetEvent", recording, |device, state| {
+    record(command_buffer, "vkCmdSetEvent", |device, state| {
         known(device, state, event, "VUID-vkCmdSetEvent-event-parameter")?;
         Ok(vec![RecordedCommand::SetEvent { event, stages: stages2(stages) }])
     });
@@ -106,8 +105,7 @@ pub(crate) unsafe extern "system" fn set2(
     let Some(info) = (unsafe { chain::input(p_info) }) else {
         return;
     };
-    let recording = "VUID-vkCmdSetEvent2-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetEvent2", recording, |device, state| {
+    record(command_buffer, "vkCmdSetEvent2", |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdSetEvent2-synchronization2-03824",
             "the feature synchronization2 is not enabled");
         known(device, state, event, "VUID-vkCmdSetEvent2-event-parameter")?;
@@ -122,8 +120,7 @@ pub(crate) unsafe extern "system" fn reset(
     event: vk::Event,
     _: vk::PipelineStageFlags,
 ) {
-    let recording = "VUID-vkCmdResetEvent-commandBuffer-recording";
-    record(command_buffer, "vkCmdResetEvent", recording, |device, state| {
+    record(command_buffer, "vkCmdResetEvent", |device, state| {
         known(device, state, event, "VUID-vkCmdResetEvent-event-parameter")?;
         Ok(vec![RecordedCommand::ResetEvent { event }])
     });
@@ -134,8 +131,7 @@ pub(crate) unsafe extern "system" fn reset2(
     event: vk::Event,
     _: vk::PipelineStageFlags2,
 ) {
-    let recording = "VUID-vkCmdResetEvent2-commandBuffer-recording";
-    record(command_buffer, "vkCmdResetEvent2", recording, |device, state| {
+    record(command_buffer, "vkCmdResetEvent2", |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdResetEvent2-synchronization2-03829",
             "the feature synchronization2 is not enabled");
         known(device, state, event, "VUID-vkCmdResetEvent2-event-parameter")?;
@@ -164,8 +160,7 @@ pub(crate) unsafe extern "system" fn wait(
     let buffers = unsafe { chain::array(p_buffers, buffer_count) };
     // SAFETY: VUID-vkCmdWaitEvents-pImageMemoryBarriers-parameter.
     let images = unsafe { chain::array(p_images, image_count) };
-    let recording = "VUID-vkCmdWaitEvents-commandBuffer-recording";
-    record(command_buffer, "vkCmdWaitEvents", recording, |device, state| {
+    record(command_buffer, "vkCmdWaitEvents", |device, state| {
         for event in events {
             known(device, state, *event, "VUID-vkCmdWaitEvents-pEvents-parameter")?;
         }
@@ -184,8 +179,7 @@ pub(crate) unsafe extern "system" fn wait2(
     let events = unsafe { chain::array(p_events, count) };
     // SAFETY: VUID-vkCmdWaitEvents2-pDependencyInfos-parameter.
     let infos = unsafe { chain::array(p_infos, count) };
-    let recording = "VUID-vkCmdWaitEvents2-commandBuffer-recording";
-    record(command_buffer, "vkCmdWaitEvents2", recording, |device, state| {
+    record(command_buffer, "vkCmdWaitEvents2", |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdWaitEvents2-synchronization2-03836",
             "the feature synchronization2 is not enabled");
         let mut commands = Vec::new();

@@ -16,7 +16,6 @@ use crate::objects::state::{DeviceObject, DeviceState};
 
 /// The rules of the two commands, in the same order.
 struct BindHeapRules {
-    recording: &'static str,
     inherited: &'static str,
     parameter: &'static str,
     reserved_end: &'static str,
@@ -30,7 +29,6 @@ struct BindHeapRules {
 }
 
 const SAMPLERS: BindHeapRules = BindHeapRules {
-    recording: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-recording",
     inherited: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-11231",
     parameter: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter",
     reserved_end: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11223",
@@ -43,7 +41,6 @@ const SAMPLERS: BindHeapRules = BindHeapRules {
 };
 
 const RESOURCES: BindHeapRules = BindHeapRules {
-    recording: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-recording",
     inherited: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-11238",
     parameter: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter",
     reserved_end: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11232",
@@ -62,7 +59,7 @@ pub(crate) unsafe extern "system" fn samplers(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    record(command_buffer, "vkCmdBindSamplerHeapEXT", SAMPLERS.recording, |device, state| {
+    record(command_buffer, "vkCmdBindSamplerHeapEXT", |device, state| {
         // SAFETY: VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter.
         let info = unsafe { chain::input(p_info) };
         bind(device, state, command_buffer, info, true)
@@ -73,7 +70,7 @@ pub(crate) unsafe extern "system" fn resources(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::BindHeapInfoEXT,
 ) {
-    record(command_buffer, "vkCmdBindResourceHeapEXT", RESOURCES.recording, |device, state| {
+    record(command_buffer, "vkCmdBindResourceHeapEXT", |device, state| {
         // SAFETY: VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter.
         let info = unsafe { chain::input(p_info) };
         bind(device, state, command_buffer, info, false)
@@ -207,8 +204,7 @@ pub(crate) unsafe extern "system" fn push_data(
     command_buffer: vk::CommandBuffer,
     p_info: *const ffi::PushDataInfoEXT,
 ) {
-    let recording = "VUID-vkCmdPushDataEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdPushDataEXT", recording, |device, _| {
+    record(command_buffer, "vkCmdPushDataEXT", |device, _| {
         // SAFETY: VUID-vkCmdPushDataEXT-pPushDataInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCmdPushDataEXT-pPushDataInfo-parameter") }?;
         let size = widen(info.data.size);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::facts::arithmetic::index;
-use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::broken::{Broken, refuse_if, rule};
 use crate::facts::ffi;
 use crate::hazards::Site;
 use crate::objects::commands::{CommandBuffer, CommandBufferState, RecordedCommand};
@@ -142,11 +142,10 @@ type Recorded = Result<Vec<RecordedCommand>, Broken>;
 pub(crate) fn record(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    recording_rule: &'static str,
     body: impl FnOnce(&DeviceObject, &DeviceState) -> Recorded,
 ) {
     let mut body = Some(body);
-    record_dyn(command_buffer, call, recording_rule, &mut |device, state| {
+    record_dyn(command_buffer, call, &mut |device, state| {
         body.take().map_or(Ok(Vec::new()), |body| body(device, state))
     });
 }
@@ -155,13 +154,15 @@ pub(crate) fn record(
 fn record_dyn(
     command_buffer: vk::CommandBuffer,
     call: &'static str,
-    recording_rule: &'static str,
     body: &mut dyn FnMut(&DeviceObject, &DeviceState) -> Recorded,
 ) {
     on_command_buffer_checked(command_buffer, call, |device| {
         let mut state = device.state.lock();
         let buffer = state.commands.buffers.get(&command_buffer);
-        refuse_if!(buffer.is_none_or(|buffer| buffer.phase != CommandBufferState::Recording) => recording_rule,
+        // Functions that became core have the rules of their core names.
+        let core = call.strip_suffix("KHR").unwrap_or(call);
+        refuse_if!(buffer.is_none_or(|buffer| buffer.phase != CommandBufferState::Recording)
+            => rule(core, "commandBuffer-recording"),
             "{} is not being recorded", state.name(command_buffer));
         check_family(device, &state, command_buffer, call)?;
         check_outside(buffer, call)?;
@@ -238,34 +239,47 @@ fn check_outside(buffer: Option<&CommandBuffer>, call: &'static str) -> Result<(
     rule.map_or(Ok(()), |(_, rule)| Err((rule, "rendering has begun and not ended".to_owned())))
 }
 
-/// The rules for a buffer in a command.
-struct BufferCommandRules {
-    parameter: &'static str,
-    usage: &'static str,
-    bound: &'static str,
+/// One of the two forms of a command. Each has rules of its own, whose identifiers end alike.
+#[derive(Clone, Copy)]
+pub(crate) struct CommandForm {
+    call: &'static str,
+    /// The call itself, or the structure with its arguments.
+    info: &'static str,
+    region: &'static str,
 }
 
-/// The size of a buffer that a command may use. Else it reports why not, and answers `None`.
+impl CommandForm {
+    fn rule(&self, rest: &str) -> &'static str {
+        rule(self.info, rest)
+    }
+
+    fn region_rule(&self, rest: &str) -> &'static str {
+        rule(self.region, rest)
+    }
+}
+
+/// The size of a buffer that a command may use. Else it reports why not, by a rule of `of`, and answers `None`.
 fn buffer_size(
     device: &DeviceObject,
     state: &DeviceState,
     buffer: vk::Buffer,
     usage: vk::BufferUsageFlags,
-    rules: &BufferCommandRules,
+    of: &str,
+    [unknown, unfit, unbound]: [&str; 3],
 ) -> Option<u64> {
     let name = state.name(buffer);
     let Some(found) = state.buffers.get(&buffer) else {
-        device.report(rules.parameter, state.missing(device, buffer));
+        device.report(rule(of, unknown), state.missing(device, buffer));
         return None;
     };
     if !found.description.usage.contains(usage) {
         let missing =
             if usage == vk::BufferUsageFlags::TRANSFER_SRC { "TRANSFER_SRC" } else { "TRANSFER_DST" };
-        device.report(rules.usage, format!("{name} was created without the usage {missing}"));
+        device.report(rule(of, unfit), format!("{name} was created without the usage {missing}"));
         return None;
     }
     if !found.is_backed() {
-        device.report(rules.bound, format!("{name} has no memory"));
+        device.report(rule(of, unbound), format!("{name} has no memory"));
         return None;
     }
     Some(found.description.size)

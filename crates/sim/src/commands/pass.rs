@@ -39,8 +39,7 @@ pub(crate) unsafe extern "system" fn begin(
     };
     // SAFETY: VUID-VkRenderPassBeginInfo-clearValueCount-04962.
     let clears = unsafe { chain::array(info.p_clear_values, info.clear_value_count) };
-    let recording = "VUID-vkCmdBeginRenderPass-commandBuffer-recording";
-    record(command_buffer, "vkCmdBeginRenderPass", recording, |device, state| {
+    record(command_buffer, "vkCmdBeginRenderPass", |device, state| {
         refuse_if!(contents != vk::SubpassContents::INLINE => "SUBLET-unsupported-rendering",
             "the simulated device records passes in primary command buffers only");
         let rule = "VUID-VkRenderPassBeginInfo-renderPass-parameter";
@@ -80,8 +79,7 @@ pub(crate) unsafe extern "system" fn begin(
 }
 
 pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
-    let recording = "VUID-vkCmdEndRenderPass-commandBuffer-recording";
-    record(command_buffer, "vkCmdEndRenderPass", recording, |_, state| {
+    record(command_buffer, "vkCmdEndRenderPass", |_, state| {
         let rendering = state.rendering(command_buffer);
         let found = rendering.and_then(|rendering| Some((rendering, rendering.pass.as_ref()?)));
         let Some((rendering, pass)) = found else {

@@ -257,8 +257,7 @@ pub(crate) unsafe extern "system" fn execute_commands(
 ) {
     // SAFETY: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
     let handles = unsafe { chain::array(p_buffers, count) };
-    let rule = "VUID-vkCmdExecuteCommands-commandBuffer-recording";
-    record(command_buffer, "vkCmdExecuteCommands", rule, |device, state| {
+    record(command_buffer, "vkCmdExecuteCommands", |device, state| {
         let mut commands = Vec::new();
         let uses = |handle: vk::CommandBuffer| state.commands.buffers.get(&handle).map(|buffer| &buffer.uses);
         let bound = uses(command_buffer).map(|uses| uses.bound_heaps).unwrap_or_default();

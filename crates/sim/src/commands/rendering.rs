@@ -114,8 +114,7 @@ pub(crate) unsafe extern "system" fn begin(
     let depth = unsafe { chain::input(info.p_depth_attachment) };
     // SAFETY: VUID-VkRenderingInfo-pStencilAttachment-parameter.
     let stencil = unsafe { chain::input(info.p_stencil_attachment) };
-    let recording = "VUID-vkCmdBeginRendering-commandBuffer-recording";
-    record(command_buffer, "vkCmdBeginRendering", recording, |device, state| {
+    record(command_buffer, "vkCmdBeginRendering", |device, state| {
         refuse_if!(!device.features.dynamic_rendering => "VUID-vkCmdBeginRendering-dynamicRendering-06446",
             "the feature dynamicRendering is not enabled");
         refuse_if!(info.view_mask == 0 && info.layer_count == 0 => "VUID-VkRenderingInfo-viewMask-06069",
@@ -158,8 +157,7 @@ pub(crate) unsafe extern "system" fn begin(
 }
 
 pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
-    let recording = "VUID-vkCmdEndRendering-commandBuffer-recording";
-    record(command_buffer, "vkCmdEndRendering", recording, |_, state| {
+    record(command_buffer, "vkCmdEndRendering", |_, state| {
         let rendering = state.rendering(command_buffer);
         let rendering = rendering.filter(|rendering| rendering.pass.is_none());
         let nothing = || ("VUID-vkCmdEndRendering-None-06161", "no rendering has begun".to_owned());

@@ -16,8 +16,7 @@ pub(crate) unsafe extern "system" fn viewport(
 ) {
     // SAFETY: VUID-vkCmdSetViewport-pViewports-parameter.
     let viewports = unsafe { chain::array(p_viewports, count) };
-    let recording = "VUID-vkCmdSetViewport-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetViewport", recording, |device, _| {
+    record(command_buffer, "vkCmdSetViewport", |device, _| {
         let flips = device.minor >= 1 || device.extensions.iter().any(|name| name == "VK_KHR_maintenance1");
         let unit = 0.0..=1.0;
         for viewport in viewports {
@@ -42,8 +41,7 @@ pub(crate) unsafe extern "system" fn scissor(
 ) {
     // SAFETY: VUID-vkCmdSetScissor-pScissors-parameter.
     let scissors = unsafe { chain::array(p_scissors, count) };
-    let recording = "VUID-vkCmdSetScissor-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetScissor", recording, |_, _| {
+    record(command_buffer, "vkCmdSetScissor", |_, _| {
         for vk::Rect2D { offset, extent } in scissors {
             refuse_if!(offset.x < 0 || offset.y < 0 => "VUID-vkCmdSetScissor-x-00595",
                 "a scissor begins at {}, {}", offset.x, offset.y);
@@ -62,8 +60,7 @@ pub(crate) unsafe extern "system" fn depth_bias(
     clamp: f32,
     _: f32,
 ) {
-    let recording = "VUID-vkCmdSetDepthBias-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetDepthBias", recording, |_, _| {
+    record(command_buffer, "vkCmdSetDepthBias", |_, _| {
         refuse_if!(clamp != 0.0 => "VUID-vkCmdSetDepthBias-depthBiasClamp-00790",
             "the clamp is {clamp}, and the simulated device has no feature depthBiasClamp");
         Ok(vec![RecordedCommand::Set(2)])
@@ -71,8 +68,7 @@ pub(crate) unsafe extern "system" fn depth_bias(
 }
 
 pub(crate) unsafe extern "system" fn blend_constants(command_buffer: vk::CommandBuffer, _: *const [f32; 4]) {
-    let recording = "VUID-vkCmdSetBlendConstants-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetBlendConstants", recording, |_, _| Ok(vec![RecordedCommand::Set(3)]));
+    record(command_buffer, "vkCmdSetBlendConstants", |_, _| Ok(vec![RecordedCommand::Set(3)]));
 }
 
 pub(crate) unsafe extern "system" fn stencil_reference(
@@ -80,36 +76,29 @@ pub(crate) unsafe extern "system" fn stencil_reference(
     faces: vk::StencilFaceFlags,
     _: u32,
 ) {
-    let recording = "VUID-vkCmdSetStencilReference-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetStencilReference", recording, |_, _| {
+    record(command_buffer, "vkCmdSetStencilReference", |_, _| {
         refuse_if!(faces.is_empty() => "VUID-vkCmdSetStencilReference-faceMask-requiredbitmask", "there is no face");
         Ok(vec![RecordedCommand::Set(4)])
     });
 }
 
 pub(crate) unsafe extern "system" fn cull_mode(command_buffer: vk::CommandBuffer, _: vk::CullModeFlags) {
-    let recording = "VUID-vkCmdSetCullMode-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetCullMode", recording, |_, _| Ok(vec![RecordedCommand::Set(5)]));
+    record(command_buffer, "vkCmdSetCullMode", |_, _| Ok(vec![RecordedCommand::Set(5)]));
 }
 
 pub(crate) unsafe extern "system" fn front_face(command_buffer: vk::CommandBuffer, _: vk::FrontFace) {
-    let recording = "VUID-vkCmdSetFrontFace-commandBuffer-recording";
-    record(command_buffer, "vkCmdSetFrontFace", recording, |_, _| Ok(vec![RecordedCommand::Set(6)]));
+    record(command_buffer, "vkCmdSetFrontFace", |_, _| Ok(vec![RecordedCommand::Set(6)]));
 }
 
 pub(crate) unsafe extern "system" fn begin_label(
     command_buffer: vk::CommandBuffer,
     _: *const vk::DebugUtilsLabelEXT<'_>,
 ) {
-    let recording = "VUID-vkCmdBeginDebugUtilsLabelEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdBeginDebugUtilsLabelEXT", recording, |_, _| {
-        Ok(vec![RecordedCommand::Label(true)])
-    });
+    record(command_buffer, "vkCmdBeginDebugUtilsLabelEXT", |_, _| Ok(vec![RecordedCommand::Label(true)]));
 }
 
 pub(crate) unsafe extern "system" fn end_label(command_buffer: vk::CommandBuffer) {
-    let recording = "VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-recording";
-    record(command_buffer, "vkCmdEndDebugUtilsLabelEXT", recording, |_, state| {
+    record(command_buffer, "vkCmdEndDebugUtilsLabelEXT", |_, state| {
         let begun = state.commands.buffers.get(&command_buffer).map_or(0, |buffer| buffer.uses.labels);
         refuse_if!(begun == 0 => "VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01912", "no label was begun");
         Ok(vec![RecordedCommand::Label(false)])

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::broken::{Broken, refuse_if, rule};
 use crate::facts::chain;
 use crate::facts::format::Requirements;
 use crate::objects::entry::{checked, entries, on_device, report_broken};
@@ -25,10 +25,11 @@ entries! {
         core 1 "vkBindImageMemory2", ext "VK_KHR_bind_memory2" "vkBindImageMemory2KHR";
 }
 
-/// The identifiers of the rules of one way to bind.
+/// How the identifiers of the rules of one way to bind end.
 struct BindMemoryRules {
+    /// The call or structure that they begin with.
+    of: &'static str,
     resource: &'static str,
-    memory: &'static str,
     bound: &'static str,
     offset: &'static str,
     types: &'static str,
@@ -40,85 +41,46 @@ struct BindMemoryRules {
     import: &'static str,
     /// Of an Android hardware buffer.
     import_android: &'static str,
-    /// Device address; buffers only.
-    address: &'static str,
-    /// Addresses that can be replayed; buffers only.
-    replay: &'static str,
-    /// Sparse resources, which are bound by `vkQueueBindSparse`.
-    sparse: &'static str,
 }
 
-// In full, so that a search for an identifier finds it.
 const BUFFER: BindMemoryRules = BindMemoryRules {
-    resource: "VUID-vkBindBufferMemory-buffer-parameter",
-    memory: "VUID-vkBindBufferMemory-memory-parameter",
-    bound: "VUID-vkBindBufferMemory-buffer-07459",
-    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
-    types: "VUID-vkBindBufferMemory-memory-01035",
-    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
-    size: "VUID-vkBindBufferMemory-size-01037",
-    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
-    dedicated: "VUID-vkBindBufferMemory-memory-01508",
-    export: "VUID-vkBindBufferMemory-memory-02726",
-    import: "VUID-vkBindBufferMemory-memory-02985",
-    import_android: "VUID-vkBindBufferMemory-memory-02986",
-    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
-    replay: "VUID-vkBindBufferMemory-bufferDeviceAddressCaptureReplay-09200",
-    sparse: "VUID-vkBindBufferMemory-buffer-01030",
+    of: "vkBindBufferMemory",
+    resource: "buffer-parameter",
+    bound: "buffer-07459",
+    offset: "memoryOffset-01031",
+    types: "memory-01035",
+    alignment: "memoryOffset-01036",
+    size: "size-01037",
+    requires_dedicated: "buffer-01444",
+    dedicated: "memory-01508",
+    export: "memory-02726",
+    import: "memory-02985",
+    import_android: "memory-02986",
 };
 
-const BUFFER_INFO: BindMemoryRules = BindMemoryRules {
-    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
-    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
-    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
-    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
-    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
-    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
-    size: "VUID-VkBindBufferMemoryInfo-size-01037",
-    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
-    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
-    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
-    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
-    import_android: "VUID-VkBindBufferMemoryInfo-memory-02986",
-    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
-    replay: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddressCaptureReplay-09200",
-    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
-};
+const BUFFER_INFO: BindMemoryRules = BindMemoryRules { of: "VkBindBufferMemoryInfo", ..BUFFER };
 
 const IMAGE: BindMemoryRules = BindMemoryRules {
-    resource: "VUID-vkBindImageMemory-image-parameter",
-    memory: "VUID-vkBindImageMemory-memory-parameter",
-    bound: "VUID-vkBindImageMemory-image-07460",
-    offset: "VUID-vkBindImageMemory-memoryOffset-01046",
-    types: "VUID-vkBindImageMemory-memory-01047",
-    alignment: "VUID-vkBindImageMemory-memoryOffset-01048",
-    size: "VUID-vkBindImageMemory-size-01049",
-    requires_dedicated: "VUID-vkBindImageMemory-image-01445",
-    dedicated: "VUID-vkBindImageMemory-memory-02628",
-    export: "VUID-vkBindImageMemory-memory-02728",
-    import: "VUID-vkBindImageMemory-memory-02989",
-    import_android: "VUID-vkBindImageMemory-memory-02990",
-    address: "",
-    replay: "",
-    sparse: "",
+    of: "vkBindImageMemory",
+    resource: "image-parameter",
+    bound: "image-07460",
+    offset: "memoryOffset-01046",
+    types: "memory-01047",
+    alignment: "memoryOffset-01048",
+    size: "size-01049",
+    requires_dedicated: "image-01445",
+    dedicated: "memory-02628",
+    export: "memory-02728",
+    import: "memory-02989",
+    import_android: "memory-02990",
 };
 
 const IMAGE_INFO: BindMemoryRules = BindMemoryRules {
-    resource: "VUID-VkBindImageMemoryInfo-image-parameter",
-    memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
-    bound: "VUID-VkBindImageMemoryInfo-image-07460",
-    offset: "VUID-VkBindImageMemoryInfo-memoryOffset-01046",
-    types: "VUID-VkBindImageMemoryInfo-pNext-01615",
-    alignment: "VUID-VkBindImageMemoryInfo-pNext-01616",
-    size: "VUID-VkBindImageMemoryInfo-pNext-01617",
-    requires_dedicated: "VUID-VkBindImageMemoryInfo-image-01445",
-    dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
-    export: "VUID-VkBindImageMemoryInfo-memory-02728",
-    import: "VUID-VkBindImageMemoryInfo-memory-02989",
-    import_android: "VUID-VkBindImageMemoryInfo-memory-02990",
-    address: "",
-    replay: "",
-    sparse: "",
+    of: "VkBindImageMemoryInfo",
+    types: "pNext-01615",
+    alignment: "pNext-01616",
+    size: "pNext-01617",
+    ..IMAGE
 };
 
 unsafe extern "system" fn bind_buffer(
@@ -198,30 +160,34 @@ fn bind_buffer_memory(
     offset: u64,
     rules: &BindMemoryRules,
 ) -> Result<vk::Result, Broken> {
+    let of = rules.of;
     let name = state.label(handle);
-    let buffer = state.known(device, handle, state.buffers.get(&handle), rules.resource)?;
-    refuse_if!(buffer.bound.is_some() => rules.bound, "{name} is bound to memory already");
-    refuse_if!(buffer.pages.is_some() => rules.sparse,
+    let buffer = state
+        .buffers
+        .get(&handle)
+        .ok_or_else(|| (rule(of, rules.resource), state.missing(device, handle)))?;
+    refuse_if!(buffer.bound.is_some() => rule(of, rules.bound), "{name} is bound to memory already");
+    refuse_if!(buffer.pages.is_some() => rule(of, "buffer-01030"),
         "{name} is sparse: its pages are bound by vkQueueBindSparse");
     let (requirements, description, external) = (buffer.requirements, buffer.description, buffer.external);
     let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
     let info = &target.info;
     check_sharing(info, external, &name, rules)?;
-    refuse_if!(requirements.requires_dedicated && info.dedicated_buffer != handle => rules.requires_dedicated,
+    refuse_if!(requirements.requires_dedicated && info.dedicated_buffer != handle => rule(of, rules.requires_dedicated),
         "{name} requires a dedicated allocation");
     let addressed =
         vk::MemoryAllocateFlags::from_raw(info.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
     refuse_if!(device.features.buffer_device_address
         && description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
         && !addressed
-        => rules.address,
+        => rule(of, "bufferDeviceAddress-03339"),
         "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS", state.name(memory));
     let replayed = vk::MemoryAllocateFlags::from_raw(info.flags)
         .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
     refuse_if!(device.features.buffer_device_address_capture_replay
         && description.flags.contains(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
         && !replayed
-        => rules.replay,
+        => rule(of, "bufferDeviceAddressCaptureReplay-09200"),
         "{name} has DEVICE_ADDRESS_CAPTURE_REPLAY, and {} was allocated without", state.name(memory));
     let binding = BoundResource {
         end: offset + requirements.size,
@@ -245,14 +211,16 @@ fn bind_image_memory(
     offset: u64,
     rules: &BindMemoryRules,
 ) -> Result<vk::Result, Broken> {
+    let of = rules.of;
     let name = state.label(handle);
-    let image = state.known(device, handle, state.images.get(&handle), rules.resource)?;
-    refuse_if!(image.bound.is_some() => rules.bound, "{name} is bound to memory already");
+    let image =
+        state.images.get(&handle).ok_or_else(|| (rule(of, rules.resource), state.missing(device, handle)))?;
+    refuse_if!(image.bound.is_some() => rule(of, rules.bound), "{name} is bound to memory already");
     let (requirements, description, external) = (image.requirements, image.description, image.external);
     let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
     let info = &target.info;
     check_sharing(info, external, &name, rules)?;
-    refuse_if!(requirements.requires_dedicated && info.dedicated_image != handle => rules.requires_dedicated,
+    refuse_if!(requirements.requires_dedicated && info.dedicated_image != handle => rule(of, rules.requires_dedicated),
         "{name} requires a dedicated allocation");
     let end = offset + requirements.size;
     let binding = BoundResource {
@@ -276,12 +244,13 @@ fn check_sharing(
     name: &Label,
     rules: &BindMemoryRules,
 ) -> Result<(), Broken> {
+    let of = rules.of;
     let (export, import) = (info.export_handle_types, info.import_handle_type);
-    refuse_if!(export != 0 && export & external == 0 => rules.export,
+    refuse_if!(export != 0 && export & external == 0 => rule(of, rules.export),
         "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}");
     let android = vk::ExternalMemoryHandleTypeFlags::ANDROID_HARDWARE_BUFFER_ANDROID.as_raw();
-    let import_rule = if import == android { rules.import_android } else { rules.import };
-    refuse_if!(import & external != import => import_rule,
+    let rest = if import == android { rules.import_android } else { rules.import };
+    refuse_if!(import & external != import => rule(of, rest),
         "the memory was imported from type {import:#x}, and {name} was created with {external:#x}");
     Ok(())
 }
@@ -296,13 +265,17 @@ fn check_memory<'a>(
     requirements: &Requirements,
     rules: &BindMemoryRules,
 ) -> Result<&'a MemoryObject, Broken> {
+    let of = rules.of;
     let memory_name = state.label(handle);
-    let memory = state.known(device, handle, state.memories.get(&handle), rules.memory)?;
+    let memory = state
+        .memories
+        .get(&handle)
+        .ok_or_else(|| (rule(of, "memory-parameter"), state.missing(device, handle)))?;
     let Requirements { size, alignment, type_bits, .. } = *requirements;
     let (whole, kind) = (memory.info.size, memory.info.type_index);
-    refuse_if!(offset >= whole => rules.offset,
+    refuse_if!(offset >= whole => rule(of, rules.offset),
         "memoryOffset is {offset}, and {memory_name} has {whole} bytes");
-    refuse_if!(kind >= 32 || type_bits & (1 << kind) == 0 => rules.types,
+    refuse_if!(kind >= 32 || type_bits & (1 << kind) == 0 => rule(of, rules.types),
         "memoryTypeBits of {name} is {type_bits:#b}, and {memory_name} is of type {kind}");
     let info = &memory.info;
     // The handles of a device are all different, whatever their kinds.
@@ -311,11 +284,11 @@ fn check_memory<'a>(
         let owner = state.resource_name(owner);
         let text =
             format!("{memory_name} is dedicated to {owner}, and {name} is bound to it at offset {offset}");
-        return Err((rules.dedicated, text));
+        return Err((rule(of, rules.dedicated), text));
     }
-    refuse_if!(offset % alignment != 0 => rules.alignment,
+    refuse_if!(offset % alignment != 0 => rule(of, rules.alignment),
         "memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
-    refuse_if!(size > whole - offset => rules.size,
+    refuse_if!(size > whole - offset => rule(of, rules.size),
         "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",
         whole - offset);
     Ok(memory)

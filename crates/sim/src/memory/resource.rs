@@ -110,9 +110,7 @@ fn report_use(device: &DeviceObject, name: &Label, in_use: u32, rule: &'static s
 
 destroys! {
     fn destroy_buffer(buffer: vk::Buffer) = "vkDestroyBuffer",
-    ["VUID-vkDestroyBuffer-buffer-parameter",
-     "VUID-vkDestroyBuffer-buffer-00923",
-     "VUID-vkDestroyBuffer-buffer-00924"],
+    ["buffer-parameter", "buffer-00923", "buffer-00924"],
     |device, state, name| {
         state.unbind_pages(buffer, 0, u64::MAX);
         let found = state.buffers.remove(&buffer)?;
@@ -124,9 +122,7 @@ destroys! {
 
 destroys! {
     fn destroy_image(image: vk::Image) = "vkDestroyImage",
-    ["VUID-vkDestroyImage-image-parameter",
-     "VUID-vkDestroyImage-image-01001",
-     "VUID-vkDestroyImage-image-01002"],
+    ["image-parameter", "image-01001", "image-01002"],
     |device, state, name| {
         let found = state.images.remove(&image)?;
         report_use(device, name, found.in_use, "VUID-vkDestroyImage-image-01000");

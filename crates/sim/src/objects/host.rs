@@ -107,11 +107,11 @@ pub(crate) unsafe fn destroy<H: Handle + Copy>(
     }
 }
 
-/// Defines a call that destroys an object: the function with the object's handle, the call's name, the rules and the
-/// body of `remove` as for [`destroy`].
+/// Defines a call that destroys an object: the function with the object's handle, the call's name, how its rules end,
+/// and the body of `remove` as for [`destroy`].
 macro_rules! destroys {
     (
-        $visibility:vis fn $function:ident($handle:ident: $type:ty) = $name:literal, $rules:expr,
+        $visibility:vis fn $function:ident($handle:ident: $type:ty) = $name:literal, [$($rule:literal),*],
         |$device:ident, $state:ident, $label:pat_param| $remove:expr
     ) => {
         #[expect(unsafe_code, reason = "the functions have the C ABI")]
@@ -123,8 +123,9 @@ macro_rules! destroys {
             $crate::objects::entry::on_device(device, $name, |$device| {
                 let remove =
                     |$state: &mut $crate::objects::state::DeviceState, $label: &$crate::objects::state::Label| $remove;
-                // SAFETY: 1: the call's rule pAllocator-parameter. 2: no lock is held. 3: the second of `$rules`.
-                unsafe { $crate::objects::host::destroy($device, $handle, callbacks, $rules, remove) };
+                let rules = [$(concat!("VUID-", $name, "-", $rule)),*];
+                // SAFETY: 1: the call's rule pAllocator-parameter. 2: no lock is held. 3: the second of `rules`.
+                unsafe { $crate::objects::host::destroy($device, $handle, callbacks, rules, remove) };
             });
         }
     };

@@ -89,13 +89,13 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
 }
 
-/// State that pipelines may leave to commands, with its name.
-pub(crate) const DYNAMIC: [(vk::DynamicState, &str); 7] = [
-    (vk::DynamicState::VIEWPORT, "viewport"),
-    (vk::DynamicState::SCISSOR, "scissor"),
-    (vk::DynamicState::DEPTH_BIAS, "depth bias"),
-    (vk::DynamicState::BLEND_CONSTANTS, "blend constants"),
-    (vk::DynamicState::STENCIL_REFERENCE, "stencil reference"),
-    (vk::DynamicState::CULL_MODE, "cull mode"),
-    (vk::DynamicState::FRONT_FACE, "front face"),
+/// State that pipelines may leave to commands, with its name, and how the rule ends of a draw that lacks it.
+pub(crate) const DYNAMIC: [(vk::DynamicState, &str, &str); 7] = [
+    (vk::DynamicState::VIEWPORT, "viewport", "None-07831"),
+    (vk::DynamicState::SCISSOR, "scissor", "None-07832"),
+    (vk::DynamicState::DEPTH_BIAS, "depth bias", "None-07834"),
+    (vk::DynamicState::BLEND_CONSTANTS, "blend constants", "None-07835"),
+    (vk::DynamicState::STENCIL_REFERENCE, "stencil reference", "None-07839"),
+    (vk::DynamicState::CULL_MODE, "cull mode", "None-07840"),
+    (vk::DynamicState::FRONT_FACE, "front face", "None-07841"),
 ];

@@ -211,9 +211,7 @@ fn implicit(begins: bool) -> vk::SubpassDependency {
 
 destroys! {
     fn destroy_pass(pass: vk::RenderPass) = "vkDestroyRenderPass",
-    ["VUID-vkDestroyRenderPass-renderPass-parameter",
-     "VUID-vkDestroyRenderPass-renderPass-00874",
-     "VUID-vkDestroyRenderPass-renderPass-00875"],
+    ["renderPass-parameter", "renderPass-00874", "renderPass-00875"],
     |device, state, name| {
         let found = state.passes.passes.remove(&pass)?;
         if found.in_use > 0 {
@@ -291,9 +289,7 @@ fn check_framebuffer(
 
 destroys! {
     fn destroy_framebuffer(framebuffer: vk::Framebuffer) = "vkDestroyFramebuffer",
-    ["VUID-vkDestroyFramebuffer-framebuffer-parameter",
-     "VUID-vkDestroyFramebuffer-framebuffer-00893",
-     "VUID-vkDestroyFramebuffer-framebuffer-00894"],
+    ["framebuffer-parameter", "framebuffer-00893", "framebuffer-00894"],
     |device, state, name| {
         let found = state.passes.framebuffers.remove(&framebuffer)?;
         if found.in_use > 0 {

@@ -3,59 +3,32 @@
 
 use ash::vk;
 
-use super::{ImageCommandRules, ImagePair, RegionRules, check_region, layer_count, usable_images};
-use crate::commands::record;
+use super::{ImageCommandRules, ImagePair, NO_RULES, check_region, layer_count, usable_images};
+use crate::commands::{CommandForm, record};
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::facts::format::{Channels, FormatInfo, ImageDescription, ImageLayout};
 use crate::objects::commands::RecordedCommand;
 use crate::objects::state::DeviceObject;
 
-/// The rules of a blit.
-struct BlitRules {
-    recording: &'static str,
-    src: ImageCommandRules,
-    dst: ImageCommandRules,
-    /// The features that formats need as source and as destination.
-    able: [&'static str; 2],
-    linear: &'static str,
-    signed: &'static str,
-    unsigned: &'static str,
-    depth: &'static str,
-    depth_filter: &'static str,
-    deep: &'static str,
-    aspects: &'static str,
-    layers: &'static str,
-    no_regions: &'static str,
-}
-
-macro_rules! blit_rules {
-    ($command:literal, $info:literal, $region:literal) => {
-        BlitRules {
-            recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: image_side! {
-                $info, "srcImage", "srcSubresource", "srcOffset", "00219", "00220",
-                Some(concat!("VUID-", $info, "-srcImage-00233")), "00221", "01398", "01705", "01707",
-                concat!("VUID-", $info, "-aspectMask-00241"), "00243", "00244", "00246"
-            },
-            dst: image_side! {
-                $info, "dstImage", "dstSubresource", "dstOffset", "00224", "00225",
-                Some(concat!("VUID-", $info, "-dstImage-00234")), "00226", "01399", "01706", "01708",
-                concat!("VUID-", $info, "-aspectMask-00242"), "00248", "00249", "00251"
-            },
-            able: [concat!("VUID-", $info, "-srcImage-01999"), concat!("VUID-", $info, "-dstImage-02000")],
-            linear: concat!("VUID-", $info, "-filter-02001"),
-            signed: concat!("VUID-", $info, "-srcImage-00229"),
-            unsigned: concat!("VUID-", $info, "-srcImage-00230"),
-            depth: concat!("VUID-", $info, "-srcImage-00231"),
-            depth_filter: concat!("VUID-", $info, "-srcImage-00232"),
-            deep: concat!("VUID-", $info, "-srcImage-00240"),
-            aspects: concat!("VUID-", $region, "-aspectMask-00238"),
-            layers: concat!("VUID-", $region, "-layerCount-08800"),
-            no_regions: concat!("VUID-", $info, "-regionCount-arraylength"),
-        }
-    };
-}
+const SRC: ImageCommandRules = ImageCommandRules {
+    image: ["srcImage-parameter", "srcImage-00219", "srcImage-00220"],
+    layouts: ["srcImageLayout-00221", "srcImageLayout-01398"],
+    samples: Some("srcImage-00233"),
+    parts: ["srcSubresource-01705", "srcSubresource-01707"],
+    aspect: |form| form.rule("aspectMask-00241"),
+    inside: ["srcOffset-00243", "srcOffset-00244", "srcOffset-00246"],
+    ..NO_RULES
+};
+const DST: ImageCommandRules = ImageCommandRules {
+    image: ["dstImage-parameter", "dstImage-00224", "dstImage-00225"],
+    layouts: ["dstImageLayout-00226", "dstImageLayout-01399"],
+    samples: Some("dstImage-00234"),
+    parts: ["dstSubresource-01706", "dstSubresource-01708"],
+    aspect: |form| form.rule("aspectMask-00242"),
+    inside: ["dstOffset-00248", "dstOffset-00249", "dstOffset-00251"],
+    ..NO_RULES
+};
 
 pub(crate) unsafe extern "system" fn blit(
     command_buffer: vk::CommandBuffer,
@@ -69,9 +42,9 @@ pub(crate) unsafe extern "system" fn blit(
 ) {
     // SAFETY: VUID-vkCmdBlitImage-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
-    let rules = blit_rules!("vkCmdBlitImage", "vkCmdBlitImage", "VkImageBlit");
+    let form = CommandForm { call: "vkCmdBlitImage", info: "vkCmdBlitImage", region: "VkImageBlit" };
     let images = [(src, src_layout), (dst, dst_layout)];
-    record_blit(command_buffer, "vkCmdBlitImage", &rules, images, regions.to_vec(), filter);
+    record_blit(command_buffer, form, images, regions.to_vec(), filter);
 }
 
 pub(crate) unsafe extern "system" fn blit2(
@@ -90,31 +63,30 @@ pub(crate) unsafe extern "system" fn blit2(
         dst_subresource: region.dst_subresource,
         dst_offsets: region.dst_offsets,
     });
-    let rules = blit_rules!("vkCmdBlitImage2", "VkBlitImageInfo2", "VkImageBlit2");
+    let form = CommandForm { call: "vkCmdBlitImage2", info: "VkBlitImageInfo2", region: "VkImageBlit2" };
     let images = [(info.src_image, info.src_image_layout), (info.dst_image, info.dst_image_layout)];
-    record_blit(command_buffer, "vkCmdBlitImage2", &rules, images, regions.collect(), info.filter);
+    record_blit(command_buffer, form, images, regions.collect(), info.filter);
 }
 
 fn record_blit(
     command_buffer: vk::CommandBuffer,
-    call: &'static str,
-    rules: &BlitRules,
+    form: CommandForm,
     images: ImagePair,
     mut regions: Vec<vk::ImageBlit>,
     filter: vk::Filter,
 ) {
-    record(command_buffer, call, rules.recording, |device, state| {
-        let found = usable_images(device, state, images, [&rules.src, &rules.dst]);
+    record(command_buffer, form.call, |device, state| {
+        let found = usable_images(device, state, images, form, [&SRC, &DST]);
         let Some(([from, to], names, [src, dst])) = found else {
             return Ok(Vec::new());
         };
         let named = |(rule, text)| (rule, format!("{names}: {text}"));
-        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
-        check_formats(from, to, filter, rules).map_err(named)?;
+        refuse_if!(regions.is_empty() => form.rule("regionCount-arraylength"), "regionCount is 0");
+        check_formats(from, to, filter, form).map_err(named)?;
         for region in &mut regions {
             region.src_subresource.layer_count = layer_count(from, &region.src_subresource);
             region.dst_subresource.layer_count = layer_count(to, &region.dst_subresource);
-            check_blit(device, (from, to), region, rules).map_err(named)?;
+            check_blit(device, (from, to), region, form).map_err(named)?;
         }
         Ok(vec![RecordedCommand::Blit { src, dst, regions, filter }])
     });
@@ -124,25 +96,26 @@ fn check_formats(
     from: &ImageDescription,
     to: &ImageDescription,
     filter: vk::Filter,
-    rules: &BlitRules,
+    form: CommandForm,
 ) -> Result<(), Broken> {
-    for (image, rule) in [from, to].into_iter().zip(rules.able) {
+    for (image, rule) in [from, to].into_iter().zip(["srcImage-01999", "dstImage-02000"]) {
         let can = FormatInfo::of(image.format).is_some_and(|info| info.is_plain());
-        refuse_if!(!can => rule, "format {} cannot be blitted", image.format.as_raw());
+        refuse_if!(!can => form.rule(rule), "format {} cannot be blitted", image.format.as_raw());
     }
     let (source, target) = (Channels::of(from.format), Channels::of(to.format));
     let is = |what: fn(&Channels) -> bool| [source, target].map(|side| side.as_ref().is_some_and(what));
     let depth =
         [from, to].map(|image| FormatInfo::of(image.format).is_some_and(|info| info.is_depth_stencil()));
     let (old, new) = (from.format.as_raw(), to.format.as_raw());
-    refuse_if!(depth != [false; 2] && old != new => rules.depth, "format {old} to format {new}");
-    refuse_if!(depth != [false; 2] && filter != vk::Filter::NEAREST => rules.depth_filter,
+    refuse_if!(depth != [false; 2] && old != new => form.rule("srcImage-00231"),
+        "format {old} to format {new}");
+    refuse_if!(depth != [false; 2] && filter != vk::Filter::NEAREST => form.rule("srcImage-00232"),
         "depth and stencil have no filter but NEAREST");
     let (signed, unsigned) = (is(Channels::is_signed), is(Channels::is_unsigned));
-    refuse_if!(signed[0] != signed[1] => rules.signed, "format {old} to format {new}");
-    refuse_if!(unsigned[0] != unsigned[1] => rules.unsigned, "format {old} to format {new}");
+    refuse_if!(signed[0] != signed[1] => form.rule("srcImage-00229"), "format {old} to format {new}");
+    refuse_if!(unsigned[0] != unsigned[1] => form.rule("srcImage-00230"), "format {old} to format {new}");
     let float = is(Channels::is_float);
-    refuse_if!(filter != vk::Filter::NEAREST && !float[0] => rules.linear,
+    refuse_if!(filter != vk::Filter::NEAREST && !float[0] => form.rule("filter-02001"),
         "format {old} cannot be filtered");
     refuse_if!((old != new || filter != vk::Filter::NEAREST) && float != [true; 2]
         => "SUBLET-unsupported-blit", "the simulated device cannot convert format {old} to format {new}");
@@ -153,23 +126,23 @@ fn check_blit(
     device: &DeviceObject,
     (from, to): (&ImageDescription, &ImageDescription),
     region: &vk::ImageBlit,
-    rules: &BlitRules,
+    form: CommandForm,
 ) -> Result<(), Broken> {
     let (src, dst) = (&region.src_subresource, &region.dst_subresource);
-    refuse_if!(src.aspect_mask != dst.aspect_mask => rules.aspects,
+    refuse_if!(src.aspect_mask != dst.aspect_mask => form.region_rule("aspectMask-00238"),
         "the aspects {:#x} to the aspects {:#x}", src.aspect_mask.as_raw(), dst.aspect_mask.as_raw());
-    let sides = [(from, src, region.src_offsets, &rules.src), (to, dst, region.dst_offsets, &rules.dst)];
+    let sides = [(from, src, region.src_offsets, &SRC), (to, dst, region.dst_offsets, &DST)];
     for (image, layers, corners, rules) in sides {
         let layout = ImageLayout::new(device.profile(), image);
         let (offset, extent) = between(corners);
-        check_region(layout.as_ref(), image, layers, offset, extent, &rules.region)?;
+        check_region(layout.as_ref(), image, layers, offset, extent, (form, rules))?;
     }
-    refuse_if!(src.layer_count != dst.layer_count => rules.layers,
+    refuse_if!(src.layer_count != dst.layer_count => form.region_rule("layerCount-08800"),
         "{} layers to {}", src.layer_count, dst.layer_count);
     let deep = [from, to].iter().any(|image| image.image_type == vk::ImageType::TYPE_3D);
     let single =
         |layers: &vk::ImageSubresourceLayers| layers.base_array_layer == 0 && layers.layer_count == 1;
-    refuse_if!(deep && !(single(src) && single(dst)) => rules.deep, "slices are no layers");
+    refuse_if!(deep && !(single(src) && single(dst)) => form.rule("srcImage-00240"), "slices are no layers");
     Ok(())
 }
 

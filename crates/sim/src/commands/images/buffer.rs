@@ -3,8 +3,8 @@
 
 use ash::vk;
 
-use super::{ImageCommandRules, RegionRules, check_region, layer_count, usable_image};
-use crate::commands::{BufferCommandRules, buffer_size, record};
+use super::{ImageCommandRules, check_region, layer_count, usable_image};
+use crate::commands::{CommandForm, buffer_size, record};
 use crate::facts::arithmetic::is_aligned;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
@@ -12,96 +12,50 @@ use crate::facts::format::{Aspect, ImageDescription, ImageLayout, LevelLayout};
 use crate::objects::commands::{ImageTarget, RecordedCommand};
 use crate::objects::state::DeviceObject;
 
-/// The rules of a copy between buffer and image.
-struct BufferImageRules {
-    recording: &'static str,
-    buffer: BufferCommandRules,
+/// The rules of copies in one direction.
+struct CopyDirection {
+    to_image: bool,
+    /// Of the handle, of the usage and of the memory.
+    buffer: [&'static str; 3],
     image: ImageCommandRules,
     buffer_range: &'static str,
     texel_offset: &'static str,
     depth_offset: &'static str,
-    row_length_block: &'static str,
-    image_height_block: &'static str,
-    one_aspect: &'static str,
-    row_length: &'static str,
-    image_height: &'static str,
-    /// Across, down, deep.
-    empty: [&'static str; 3],
-    no_regions: &'static str,
 }
 
-macro_rules! buffer_image_rules {
-    (
-        $command:literal, $info:literal, $region:literal, $image:literal, $buffer:literal,
-        $buffer_usage:literal, $buffer_bound:literal, $image_usage:literal, $layout:literal, $layouts:literal,
-        $range:literal
-    ) => {
-        BufferImageRules {
-            recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            buffer: BufferCommandRules {
-                parameter: concat!("VUID-", $info, "-", $buffer, "-parameter"),
-                usage: concat!("VUID-", $info, "-", $buffer, "-", $buffer_usage),
-                bound: concat!("VUID-", $info, "-", $buffer, "-", $buffer_bound),
-            },
-            image: ImageCommandRules {
-                parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
-                usage: concat!("VUID-", $info, "-", $image, "-", $image_usage),
-                bound: concat!("VUID-", $info, "-", $image, "-07966"),
-                samples: Some(concat!("VUID-", $info, "-", $image, "-07973")),
-                layout: concat!("VUID-", $info, "-", $image, "Layout-", $layout),
-                layouts: concat!("VUID-", $info, "-", $image, "Layout-", $layouts),
-                region: RegionRules {
-                    level: concat!("VUID-", $info, "-imageSubresource-07967"),
-                    layers: concat!("VUID-", $info, "-imageSubresource-07968"),
-                    aspect: concat!("VUID-", $info, "-imageSubresource-09105"),
-                    inside: [
-                        concat!("VUID-", $info, "-imageSubresource-07971"),
-                        concat!("VUID-", $info, "-imageSubresource-07972"),
-                        concat!("VUID-", $info, "-imageOffset-09104"),
-                    ],
-                    block_offset: [
-                        concat!("VUID-", $info, "-", $image, "-07274"),
-                        concat!("VUID-", $info, "-", $image, "-07275"),
-                    ],
-                    block_extent: [
-                        concat!("VUID-", $info, "-", $image, "-00207"),
-                        concat!("VUID-", $info, "-", $image, "-00208"),
-                    ],
-                },
-            },
-            buffer_range: concat!("VUID-", $info, "-pRegions-", $range),
-            texel_offset: concat!("VUID-", $info, "-", $image, "-07975"),
-            depth_offset: concat!("VUID-", $info, "-", $image, "-07978"),
-            row_length_block: concat!("VUID-", $info, "-bufferRowLength-09106"),
-            image_height_block: concat!("VUID-", $info, "-bufferImageHeight-09107"),
-            one_aspect: concat!("VUID-", $region, "-aspectMask-09103"),
-            row_length: concat!("VUID-", $region, "-bufferRowLength-09101"),
-            image_height: concat!("VUID-", $region, "-bufferImageHeight-09102"),
-            empty: [
-                concat!("VUID-", $region, "-imageExtent-06659"),
-                concat!("VUID-", $region, "-imageExtent-06660"),
-                concat!("VUID-", $region, "-imageExtent-06661"),
-            ],
-            no_regions: concat!("VUID-", $info, "-regionCount-arraylength"),
-        }
-    };
-}
+const TO_IMAGE: CopyDirection = CopyDirection {
+    to_image: true,
+    buffer: ["srcBuffer-parameter", "srcBuffer-00174", "srcBuffer-00176"],
+    image: ImageCommandRules {
+        image: ["dstImage-parameter", "dstImage-00177", "dstImage-07966"],
+        layouts: ["dstImageLayout-00180", "dstImageLayout-01396"],
+        samples: Some("dstImage-07973"),
+        parts: ["imageSubresource-07967", "imageSubresource-07968"],
+        aspect: |form| form.rule("imageSubresource-09105"),
+        inside: ["imageSubresource-07971", "imageSubresource-07972", "imageOffset-09104"],
+        block_offset: ["dstImage-07274", "dstImage-07275"],
+        block_extent: ["dstImage-00207", "dstImage-00208"],
+    },
+    buffer_range: "pRegions-00171",
+    texel_offset: "dstImage-07975",
+    depth_offset: "dstImage-07978",
+};
 
-macro_rules! to_image_rules {
-    ($command:literal, $info:literal, $region:literal) => {
-        buffer_image_rules! {
-            $command, $info, $region, "dstImage", "srcBuffer", "00174", "00176", "00177", "00180", "01396", "00171"
-        }
-    };
-}
-
-macro_rules! to_buffer_rules {
-    ($command:literal, $info:literal, $region:literal) => {
-        buffer_image_rules! {
-            $command, $info, $region, "srcImage", "dstBuffer", "00191", "00192", "00186", "00189", "01397", "00183"
-        }
-    };
-}
+const TO_BUFFER: CopyDirection = CopyDirection {
+    to_image: false,
+    buffer: ["dstBuffer-parameter", "dstBuffer-00191", "dstBuffer-00192"],
+    image: ImageCommandRules {
+        image: ["srcImage-parameter", "srcImage-00186", "srcImage-07966"],
+        layouts: ["srcImageLayout-00189", "srcImageLayout-01397"],
+        samples: Some("srcImage-07973"),
+        block_offset: ["srcImage-07274", "srcImage-07275"],
+        block_extent: ["srcImage-00207", "srcImage-00208"],
+        ..TO_IMAGE.image
+    },
+    buffer_range: "pRegions-00183",
+    texel_offset: "srcImage-07975",
+    depth_offset: "srcImage-07978",
+};
 
 pub(crate) unsafe extern "system" fn from_buffer(
     command_buffer: vk::CommandBuffer,
@@ -113,9 +67,9 @@ pub(crate) unsafe extern "system" fn from_buffer(
 ) {
     // SAFETY: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
-    let rules = to_image_rules!("vkCmdCopyBufferToImage", "vkCmdCopyBufferToImage", "VkBufferImageCopy");
-    let (call, direction) = ("vkCmdCopyBufferToImage", Direction::ToImage);
-    record_buffer_image(command_buffer, call, &rules, direction, src, (dst, layout), regions.to_vec());
+    let call = "vkCmdCopyBufferToImage";
+    let form = CommandForm { call, info: call, region: "VkBufferImageCopy" };
+    record_buffer_image(command_buffer, form, &TO_IMAGE, src, (dst, layout), regions.to_vec());
 }
 
 pub(crate) unsafe extern "system" fn from_buffer2(
@@ -128,11 +82,11 @@ pub(crate) unsafe extern "system" fn from_buffer2(
     };
     // SAFETY: VUID-VkCopyBufferToImageInfo2-pRegions-parameter.
     let regions = unsafe { chain::array(info.p_regions, info.region_count) };
-    let rules = to_image_rules!("vkCmdCopyBufferToImage2", "VkCopyBufferToImageInfo2", "VkBufferImageCopy2");
     let call = "vkCmdCopyBufferToImage2";
+    let form = CommandForm { call, info: "VkCopyBufferToImageInfo2", region: "VkBufferImageCopy2" };
     let image = (info.dst_image, info.dst_image_layout);
     let regions = regions.iter().map(plain).collect();
-    record_buffer_image(command_buffer, call, &rules, Direction::ToImage, info.src_buffer, image, regions);
+    record_buffer_image(command_buffer, form, &TO_IMAGE, info.src_buffer, image, regions);
 }
 
 pub(crate) unsafe extern "system" fn to_buffer(
@@ -145,9 +99,9 @@ pub(crate) unsafe extern "system" fn to_buffer(
 ) {
     // SAFETY: VUID-vkCmdCopyImageToBuffer-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
-    let rules = to_buffer_rules!("vkCmdCopyImageToBuffer", "vkCmdCopyImageToBuffer", "VkBufferImageCopy");
-    let (call, direction) = ("vkCmdCopyImageToBuffer", Direction::ToBuffer);
-    record_buffer_image(command_buffer, call, &rules, direction, dst, (src, layout), regions.to_vec());
+    let call = "vkCmdCopyImageToBuffer";
+    let form = CommandForm { call, info: call, region: "VkBufferImageCopy" };
+    record_buffer_image(command_buffer, form, &TO_BUFFER, dst, (src, layout), regions.to_vec());
 }
 
 pub(crate) unsafe extern "system" fn to_buffer2(
@@ -160,11 +114,11 @@ pub(crate) unsafe extern "system" fn to_buffer2(
     };
     // SAFETY: VUID-VkCopyImageToBufferInfo2-pRegions-parameter.
     let regions = unsafe { chain::array(info.p_regions, info.region_count) };
-    let rules = to_buffer_rules!("vkCmdCopyImageToBuffer2", "VkCopyImageToBufferInfo2", "VkBufferImageCopy2");
     let call = "vkCmdCopyImageToBuffer2";
+    let form = CommandForm { call, info: "VkCopyImageToBufferInfo2", region: "VkBufferImageCopy2" };
     let image = (info.src_image, info.src_image_layout);
     let regions = regions.iter().map(plain).collect();
-    record_buffer_image(command_buffer, call, &rules, Direction::ToBuffer, info.dst_buffer, image, regions);
+    record_buffer_image(command_buffer, form, &TO_BUFFER, info.dst_buffer, image, regions);
 }
 
 /// The region of the second form of a command as one of the first.
@@ -179,43 +133,40 @@ fn plain(region: &vk::BufferImageCopy2<'_>) -> vk::BufferImageCopy {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    ToImage,
-    ToBuffer,
-}
-
 fn record_buffer_image(
     command_buffer: vk::CommandBuffer,
-    call: &'static str,
-    rules: &BufferImageRules,
-    direction: Direction,
+    form: CommandForm,
+    direction: &'static CopyDirection,
     buffer: vk::Buffer,
     (image, layout): (vk::Image, vk::ImageLayout),
     mut regions: Vec<vk::BufferImageCopy>,
 ) {
-    let (buffer_usage, image_usage) = match direction {
-        Direction::ToImage => (vk::BufferUsageFlags::TRANSFER_SRC, vk::ImageUsageFlags::TRANSFER_DST),
-        Direction::ToBuffer => (vk::BufferUsageFlags::TRANSFER_DST, vk::ImageUsageFlags::TRANSFER_SRC),
+    let (buffer_usage, image_usage) = if direction.to_image {
+        (vk::BufferUsageFlags::TRANSFER_SRC, vk::ImageUsageFlags::TRANSFER_DST)
+    } else {
+        (vk::BufferUsageFlags::TRANSFER_DST, vk::ImageUsageFlags::TRANSFER_SRC)
     };
-    record(command_buffer, call, rules.recording, |device, state| {
-        let size = buffer_size(device, state, buffer, buffer_usage, &rules.buffer);
-        let description = usable_image(device, state, image, image_usage, layout, &rules.image);
+    record(command_buffer, form.call, |device, state| {
+        let size = buffer_size(device, state, buffer, buffer_usage, form.info, direction.buffer);
+        let rules = (form.info, &direction.image);
+        let description = usable_image(device, state, image, image_usage, layout, rules);
         let (Some(size), Some(description)) = (size, description) else {
             return Ok(Vec::new());
         };
-        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
+        refuse_if!(regions.is_empty() => form.rule("regionCount-arraylength"), "regionCount is 0");
         for region in &mut regions {
             let layers = &mut region.image_subresource;
             layers.layer_count = layer_count(description, layers);
-            check_buffer_image(device, description, size, region, rules).map_err(|(rule, text)| {
-                (rule, format!("{} and {}: {text}", state.name(buffer), state.name(image)))
-            })?;
+            check_buffer_image(device, description, size, region, (form, direction)).map_err(
+                |(rule, text)| (rule, format!("{} and {}: {text}", state.name(buffer), state.name(image))),
+            )?;
         }
-        let target = ImageTarget { image, layout, layout_rule: rules.image.layout };
-        Ok(vec![match direction {
-            Direction::ToImage => RecordedCommand::BufferToImage { src: buffer, dst: target, regions },
-            Direction::ToBuffer => RecordedCommand::ImageToBuffer { src: target, dst: buffer, regions },
+        let layout_rule = form.rule(direction.image.layouts[0]);
+        let target = ImageTarget { image, layout, layout_rule };
+        Ok(vec![if direction.to_image {
+            RecordedCommand::BufferToImage { src: buffer, dst: target, regions }
+        } else {
+            RecordedCommand::ImageToBuffer { src: target, dst: buffer, regions }
         }])
     });
 }
@@ -225,19 +176,21 @@ fn check_buffer_image(
     image: &ImageDescription,
     buffer_size: u64,
     region: &vk::BufferImageCopy,
-    rules: &BufferImageRules,
+    (form, direction): (CommandForm, &CopyDirection),
 ) -> Result<(), Broken> {
     let extent = region.image_extent;
-    for (index, value) in [extent.width, extent.height, extent.depth].into_iter().enumerate() {
-        refuse_if!(value == 0 => rules.empty[index], "imageExtent has a 0");
+    let rules = ["imageExtent-06659", "imageExtent-06660", "imageExtent-06661"];
+    for (value, rule) in [extent.width, extent.height, extent.depth].into_iter().zip(rules) {
+        refuse_if!(value == 0 => form.region_rule(rule), "imageExtent has a 0");
     }
     let aspects = region.image_subresource.aspect_mask;
-    refuse_if!(aspects.as_raw().count_ones() != 1 => rules.one_aspect,
+    refuse_if!(aspects.as_raw().count_ones() != 1 => form.region_rule("aspectMask-09103"),
         "aspectMask is {:#x}, and not one aspect", aspects.as_raw());
-    refuse_if!(region.buffer_row_length != 0 && region.buffer_row_length < extent.width => rules.row_length,
+    refuse_if!(region.buffer_row_length != 0 && region.buffer_row_length < extent.width
+        => form.region_rule("bufferRowLength-09101"),
         "bufferRowLength {} is below the width {}", region.buffer_row_length, extent.width);
     refuse_if!(region.buffer_image_height != 0 && region.buffer_image_height < extent.height
-        => rules.image_height,
+        => form.region_rule("bufferImageHeight-09102"),
         "bufferImageHeight {} is below the height {}", region.buffer_image_height, extent.height);
     let layout = ImageLayout::new(device.profile(), image);
     let (level, aspect) = check_region(
@@ -246,20 +199,23 @@ fn check_buffer_image(
         &region.image_subresource,
         region.image_offset,
         extent,
-        &rules.image.region,
+        (form, &direction.image),
     )?;
-    refuse_if!(region.buffer_row_length % level.plane.block.0 != 0 => rules.row_length_block,
+    refuse_if!(region.buffer_row_length % level.plane.block.0 != 0
+        => form.rule("bufferRowLength-09106"),
         "bufferRowLength {} is not in whole blocks", region.buffer_row_length);
-    refuse_if!(region.buffer_image_height % level.plane.block.1 != 0 => rules.image_height_block,
+    refuse_if!(region.buffer_image_height % level.plane.block.1 != 0
+        => form.rule("bufferImageHeight-09107"),
         "bufferImageHeight {} is not in whole blocks", region.buffer_image_height);
     let offset = region.buffer_offset;
     let depth_stencil = layout.is_some_and(|layout| layout.info().is_depth_stencil());
-    refuse_if!(depth_stencil && !is_aligned(offset, 4) => rules.depth_offset,
+    refuse_if!(depth_stencil && !is_aligned(offset, 4) => form.rule(direction.depth_offset),
         "bufferOffset {offset} is no multiple of 4");
-    refuse_if!(!depth_stencil && offset % aspect.buffer_bytes != 0 => rules.texel_offset,
+    refuse_if!(!depth_stencil && offset % aspect.buffer_bytes != 0
+        => form.rule(direction.texel_offset),
         "bufferOffset {offset} is no multiple of the texel size {}", aspect.buffer_bytes);
     let end = BufferLayout::new(region, &level, &aspect).end(region);
-    refuse_if!(end.is_none_or(|end| end > buffer_size) => rules.buffer_range,
+    refuse_if!(end.is_none_or(|end| end > buffer_size) => form.rule(direction.buffer_range),
         "the region ends at byte {end:?} of a buffer of {buffer_size} bytes");
     Ok(())
 }

@@ -1,35 +1,5 @@
 //! Copies from and to images: what all kinds have in common.
 
-/// The rules for one side of a blit or a resolve, none of which takes a format of blocks.
-macro_rules! image_side {
-    (
-        $info:literal, $image:literal, $sub:literal, $offset:literal, $usage:literal, $bound:literal, $samples:expr,
-        $layout:literal, $layouts:literal, $level:literal, $layers:literal, $aspect:expr, $x:literal, $y:literal,
-        $z:literal
-    ) => {
-        ImageCommandRules {
-            parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
-            usage: concat!("VUID-", $info, "-", $image, "-", $usage),
-            bound: concat!("VUID-", $info, "-", $image, "-", $bound),
-            samples: $samples,
-            layout: concat!("VUID-", $info, "-", $image, "Layout-", $layout),
-            layouts: concat!("VUID-", $info, "-", $image, "Layout-", $layouts),
-            region: RegionRules {
-                level: concat!("VUID-", $info, "-", $sub, "-", $level),
-                layers: concat!("VUID-", $info, "-", $sub, "-", $layers),
-                aspect: $aspect,
-                inside: [
-                    concat!("VUID-", $info, "-", $offset, "-", $x),
-                    concat!("VUID-", $info, "-", $offset, "-", $y),
-                    concat!("VUID-", $info, "-", $offset, "-", $z),
-                ],
-                block_offset: [""; 2],
-                block_extent: [""; 2],
-            },
-        }
-    };
-}
-
 pub(crate) mod blit;
 pub(crate) mod buffer;
 pub(crate) mod copy;
@@ -37,33 +7,40 @@ pub(crate) mod multisampled;
 
 use ash::vk;
 
-use crate::facts::broken::{Broken, refuse_if};
+use super::CommandForm;
+use crate::facts::broken::{Broken, refuse_if, rule};
 use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, LevelLayout};
 use crate::objects::commands::ImageTarget;
 use crate::objects::state::{DeviceObject, DeviceState};
 
-/// The rules for an image in a copy. Each command has identifiers of its own.
+/// The rules for an image in a command, without the call or structure that their identifiers begin with.
 pub(crate) struct ImageCommandRules {
-    pub(crate) parameter: &'static str,
-    pub(crate) usage: &'static str,
-    pub(crate) bound: &'static str,
+    /// Of the handle, of the usage and of the memory.
+    pub(crate) image: [&'static str; 3],
+    /// Of the layout that the image has, and of those that the command takes.
+    pub(crate) layouts: [&'static str; 2],
     pub(crate) samples: Option<&'static str>,
-    pub(crate) layout: &'static str,
-    pub(crate) layouts: &'static str,
-    pub(crate) region: RegionRules,
-}
-
-/// The rules for the part of an image that is copied.
-pub(crate) struct RegionRules {
-    pub(crate) level: &'static str,
-    pub(crate) layers: &'static str,
-    pub(crate) aspect: &'static str,
+    /// Of the level and of the layers.
+    pub(crate) parts: [&'static str; 2],
+    pub(crate) aspect: fn(CommandForm) -> &'static str,
     /// Across, down, deep.
     pub(crate) inside: [&'static str; 3],
-    /// Across, down.
+    /// Across, down; for commands that take formats of blocks.
     pub(crate) block_offset: [&'static str; 2],
     pub(crate) block_extent: [&'static str; 2],
 }
+
+/// The rules of a command that cannot break any.
+pub(crate) const NO_RULES: ImageCommandRules = ImageCommandRules {
+    image: [""; 3],
+    layouts: [""; 2],
+    samples: None,
+    parts: [""; 2],
+    aspect: |_| "",
+    inside: [""; 3],
+    block_offset: [""; 2],
+    block_extent: [""; 2],
+};
 
 /// The count of layers that a command covers.
 fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) -> u32 {
@@ -74,18 +51,20 @@ fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) ->
     }
 }
 
-/// The description of an image that a command may use in this layout. Else it reports why not, and answers `None`.
+/// The description of an image that a command may use in this layout. Else it reports why not, by a rule of `of`, and
+/// answers `None`.
 pub(crate) fn usable_image<'a>(
     device: &DeviceObject,
     state: &'a DeviceState,
     image: vk::Image,
     usage: vk::ImageUsageFlags,
     layout: vk::ImageLayout,
-    rules: &ImageCommandRules,
+    (of, rules): (&str, &ImageCommandRules),
 ) -> Option<&'a ImageDescription> {
     let name = state.name(image);
+    let [unknown, unfit, unbound] = rules.image;
     let Some(found) = state.images.get(&image) else {
-        device.report(rules.parameter, state.missing(device, image));
+        device.report(rule(of, unknown), state.missing(device, image));
         return None;
     };
     let (missing, optimal) = if usage == vk::ImageUsageFlags::TRANSFER_SRC {
@@ -94,21 +73,21 @@ pub(crate) fn usable_image<'a>(
         ("TRANSFER_DST", vk::ImageLayout::TRANSFER_DST_OPTIMAL)
     };
     let broken = if !found.description.usage.contains(usage) {
-        Some((rules.usage, format!("{name} was created without the usage {missing}")))
+        Some((unfit, format!("{name} was created without the usage {missing}")))
     } else if found.bound.is_none() {
-        Some((rules.bound, format!("{name} has no memory")))
+        Some((unbound, format!("{name} has no memory")))
     } else if layout != optimal
         && layout != vk::ImageLayout::GENERAL
         && layout != vk::ImageLayout::SHARED_PRESENT_KHR
     {
         let text = format!("{name}: no copy takes the layout {}", super::barriers::layout_name(layout));
-        Some((rules.layouts, text))
+        Some((rules.layouts[1], text))
     } else {
         let multisampled = found.description.samples != vk::SampleCountFlags::TYPE_1;
         rules.samples.filter(|_| multisampled).map(|rule| (rule, format!("{name} has several samples")))
     };
-    if let Some((rule, text)) = broken {
-        device.report(rule, text);
+    if let Some((rest, text)) = broken {
+        device.report(rule(of, rest), text);
         return None;
     }
     Some(&found.description)
@@ -123,13 +102,16 @@ fn usable_images<'a>(
     device: &DeviceObject,
     state: &'a DeviceState,
     [src, dst]: ImagePair,
+    form: CommandForm,
     rules: [&ImageCommandRules; 2],
 ) -> Option<([&'a ImageDescription; 2], String, [ImageTarget; 2])> {
     let (read, written) = (vk::ImageUsageFlags::TRANSFER_SRC, vk::ImageUsageFlags::TRANSFER_DST);
-    let from = usable_image(device, state, src.0, read, src.1, rules[0]);
-    let to = usable_image(device, state, dst.0, written, dst.1, rules[1]);
-    let target =
-        |(image, layout), rules: &ImageCommandRules| ImageTarget { image, layout, layout_rule: rules.layout };
+    let from = usable_image(device, state, src.0, read, src.1, (form.info, rules[0]));
+    let to = usable_image(device, state, dst.0, written, dst.1, (form.info, rules[1]));
+    let target = |(image, layout), rules: &ImageCommandRules| {
+        let layout_rule = form.rule(rules.layouts[0]);
+        ImageTarget { image, layout, layout_rule }
+    };
     let names = format!("{} to {}", state.name(src.0), state.name(dst.0));
     Some(([from?, to?], names, [target(src, rules[0]), target(dst, rules[1])]))
 }
@@ -141,17 +123,19 @@ fn check_region(
     layers: &vk::ImageSubresourceLayers,
     offset: vk::Offset3D,
     extent: vk::Extent3D,
-    rules: &RegionRules,
+    (form, rules): (CommandForm, &ImageCommandRules),
 ) -> Result<(LevelLayout, Aspect), Broken> {
-    refuse_if!(layers.mip_level >= image.mip_levels => rules.level,
+    refuse_if!(layers.mip_level >= image.mip_levels => form.rule(rules.parts[0]),
         "mipLevel is {} of {}", layers.mip_level, image.mip_levels);
     refuse_if!(layers.layer_count == 0 => "VUID-VkImageSubresourceLayers-layerCount-01700",
         "layerCount is 0");
     let end = layers.base_array_layer.saturating_add(layers.layer_count);
-    refuse_if!(end > image.array_layers => rules.layers,
+    refuse_if!(end > image.array_layers => form.rule(rules.parts[1]),
         "layers {} to {end} of {}", layers.base_array_layer, image.array_layers);
-    let missing =
-        || (rules.aspect, format!("the image has not the aspects {:#x}", layers.aspect_mask.as_raw()));
+    let missing = || {
+        let text = format!("the image has not the aspects {:#x}", layers.aspect_mask.as_raw());
+        ((rules.aspect)(form), text)
+    };
     let all = FormatInfo::of(image.format).map(|info| info.aspects()).unwrap_or_default();
     if layers.aspect_mask.is_empty() || !all.contains(layers.aspect_mask) {
         return Err(missing());
@@ -167,15 +151,15 @@ fn check_region(
     let extents = [extent.width, extent.height, extent.depth].map(i64::from);
     let whole = level.extent.map(i64::from);
     for axis in 0..3 {
-        refuse_if!(offsets[axis] < 0 || offsets[axis] + extents[axis] > whole[axis] => rules.inside[axis],
+        refuse_if!(offsets[axis] < 0 || offsets[axis] + extents[axis] > whole[axis] => form.rule(rules.inside[axis]),
             "{} texels from {} on, of {}", extents[axis], offsets[axis], whole[axis]);
     }
     let blocks = [level.plane.block.0, level.plane.block.1].map(i64::from);
     for axis in 0..2 {
-        refuse_if!(offsets[axis] % blocks[axis] != 0 => rules.block_offset[axis],
+        refuse_if!(offsets[axis] % blocks[axis] != 0 => form.rule(rules.block_offset[axis]),
             "offset {} is not at a block of {}", offsets[axis], blocks[axis]);
         refuse_if!(extents[axis] % blocks[axis] != 0 && offsets[axis] + extents[axis] != whole[axis]
-            => rules.block_extent[axis],
+            => form.rule(rules.block_extent[axis]),
             "{} texels are not in whole blocks of {}", extents[axis], blocks[axis]);
     }
     Ok((level, aspect))

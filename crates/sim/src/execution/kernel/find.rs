@@ -80,18 +80,15 @@ pub(crate) fn find(
         None => {
             let text =
                 "nothing is bound there with a layout that is compatible with the pipeline's".to_owned();
-            let rule = kernel.rule("VUID-vkCmdDispatch-None-08600", "VUID-vkCmdDraw-None-08600");
-            return Err((rule, text));
+            return Err((kernel.rule("None-08600"), text));
         }
         Some(SetOrPush::Set { .. }) if program.descriptor_buffer => {
             let text = "a set is bound, and the pipeline was created with DESCRIPTOR_BUFFER".to_owned();
-            let rule = kernel.rule("VUID-vkCmdDispatch-None-08115", "VUID-vkCmdDraw-None-08115");
-            return Err((rule, text));
+            return Err((kernel.rule("None-08115"), text));
         }
         Some(SetOrPush::At(_)) if !program.descriptor_buffer => {
             let text = "it is in a descriptor buffer, and the pipeline was created without DESCRIPTOR_BUFFER";
-            let rule = kernel.rule("VUID-vkCmdDispatch-None-08117", "VUID-vkCmdDraw-None-08117");
-            return Err((rule, text.to_owned()));
+            return Err((kernel.rule("None-08117"), text.to_owned()));
         }
         Some(&SetOrPush::At(address)) => {
             let limits = crate::memory::usage::buffer_limits(kernel.device);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::facts::arithmetic::narrow;
-use crate::facts::broken::Broken;
+use crate::facts::broken::{Broken, rule};
 use crate::objects::kernels::Kernel;
 use crate::pipelines::descriptor_heap;
 use crate::pipelines::descriptor_heap::ShaderDescriptorKind;
@@ -66,9 +66,9 @@ impl<'a> Kernel<'a> {
         })
     }
 
-    /// One of two rules: the command's own.
-    fn rule(&self, dispatches: &'static str, draws: &'static str) -> &'static str {
-        if self.drawn.is_some() { draws } else { dispatches }
+    /// The command's own rule.
+    fn rule(&self, rest: &str) -> &'static str {
+        rule(if self.drawn.is_some() { "vkCmdDraw" } else { "vkCmdDispatch" }, rest)
     }
 
     /// The bytes of a specialization constant; `None` if the pipeline has no value for it.
@@ -81,14 +81,10 @@ impl<'a> Kernel<'a> {
     /// (`VUID-vkCmdDispatch-None-11376`).
     pub fn read_push_constants(&self, offset: u32, to: &mut [u8]) {
         let size = narrow(to.len());
-        let (found, rule) = if self.shader.heap.is_some() {
-            let rule = self.rule("VUID-vkCmdDispatch-None-11376", "VUID-vkCmdDraw-None-11376");
-            (self.bindings.push_data(offset, size), rule)
+        let (found, rest) = if self.shader.heap.is_some() {
+            (self.bindings.push_data(offset, size), "None-11376")
         } else {
-            let found = self.bindings.push_constants(&self.program.layout, offset, size);
-            let rule =
-                self.rule("VUID-vkCmdDispatch-maintenance4-08602", "VUID-vkCmdDraw-maintenance4-08602");
-            (found, rule)
+            (self.bindings.push_constants(&self.program.layout, offset, size), "maintenance4-08602")
         };
         match found {
             Some(bytes) => to.copy_from_slice(bytes),
@@ -96,7 +92,7 @@ impl<'a> Kernel<'a> {
                 to.fill(0);
                 let text =
                     format!("{size} push constants from {offset} on are read, and not all were pushed");
-                self.report(rule, &text);
+                self.report(self.rule(rest), &text);
             }
         }
     }

@@ -12,10 +12,10 @@ use ash::vk::DescriptorType as Type;
 use super::limits::DescriptorTotals;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::features::EnabledFeatures;
 use crate::objects::descriptors::names::{is_dynamic, type_name};
 use crate::objects::descriptors::{LayoutBinding, SetLayoutDescription, SetLayoutObject};
 use crate::objects::entry::{checked, on_device};
+use crate::objects::features::EnabledFeatures;
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::state::{DeviceObject, DeviceState};
@@ -297,9 +297,7 @@ pub(crate) unsafe extern "system" fn create(
 
 destroys! {
     pub(crate) fn destroy(layout: vk::DescriptorSetLayout) = "vkDestroyDescriptorSetLayout",
-    ["VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter",
-     "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284",
-     "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00285"],
+    ["descriptorSetLayout-parameter", "descriptorSetLayout-00284", "descriptorSetLayout-00285"],
     |device, state, _| Some(state.descriptors.layouts.remove(&layout)?.host)
 }
 

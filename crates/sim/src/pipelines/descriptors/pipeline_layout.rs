@@ -10,9 +10,9 @@ use super::limits::DescriptorTotals;
 use crate::facts::arithmetic::widen;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
-use crate::objects::features::EnabledFeatures;
 use crate::objects::descriptors::{PipelineLayoutDescription, PipelineLayoutObject, SetLayoutDescription};
 use crate::objects::entry::checked;
+use crate::objects::features::EnabledFeatures;
 use crate::objects::host;
 use crate::objects::host::destroys;
 use crate::objects::state::{DeviceObject, DeviceState};
@@ -118,8 +118,6 @@ pub(crate) unsafe extern "system" fn create(
 
 destroys! {
     pub(crate) fn destroy(layout: vk::PipelineLayout) = "vkDestroyPipelineLayout",
-    ["VUID-vkDestroyPipelineLayout-pipelineLayout-parameter",
-     "VUID-vkDestroyPipelineLayout-pipelineLayout-00299",
-     "VUID-vkDestroyPipelineLayout-pipelineLayout-00300"],
+    ["pipelineLayout-parameter", "pipelineLayout-00299", "pipelineLayout-00300"],
     |device, state, _| Some(state.descriptors.pipeline_layouts.remove(&layout)?.host)
 }

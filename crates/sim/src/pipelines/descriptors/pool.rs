@@ -151,9 +151,7 @@ impl DeviceState {
 
 destroys! {
     pub(crate) fn destroy(pool: vk::DescriptorPool) = "vkDestroyDescriptorPool",
-    ["VUID-vkDestroyDescriptorPool-descriptorPool-parameter",
-     "VUID-vkDestroyDescriptorPool-descriptorPool-00304",
-     "VUID-vkDestroyDescriptorPool-descriptorPool-00305"],
+    ["descriptorPool-parameter", "descriptorPool-00304", "descriptorPool-00305"],
     |device, state, name| {
         let found = state.descriptors.pools.remove(&pool)?;
         if state.pool_in_use(&found) {

@@ -37,8 +37,6 @@ pub(crate) unsafe extern "system" fn create(
 
 destroys! {
     pub(crate) fn destroy(sampler: vk::Sampler) = "vkDestroySampler",
-    ["VUID-vkDestroySampler-sampler-parameter",
-     "VUID-vkDestroySampler-sampler-01083",
-     "VUID-vkDestroySampler-sampler-01084"],
+    ["sampler-parameter", "sampler-01083", "sampler-01084"],
     |device, state, _| Some(state.descriptors.samplers.remove(&sampler)?.host)
 }

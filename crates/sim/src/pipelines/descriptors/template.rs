@@ -174,8 +174,6 @@ pub(crate) unsafe extern "system" fn create(
 
 destroys! {
     pub(crate) fn destroy(template: vk::DescriptorUpdateTemplate) = "vkDestroyDescriptorUpdateTemplate",
-    ["VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter",
-     "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356",
-     "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00357"],
+    ["descriptorUpdateTemplate-parameter", "descriptorSetLayout-00356", "descriptorSetLayout-00357"],
     |device, state, _| Some(state.descriptors.templates.remove(&template)?.host)
 }

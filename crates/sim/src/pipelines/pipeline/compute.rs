@@ -81,9 +81,7 @@ unsafe fn check_code(info: &vk::ShaderModuleCreateInfo<'_>) -> Result<(), Broken
 
 destroys! {
     fn destroy_module(module: vk::ShaderModule) = "vkDestroyShaderModule",
-    ["VUID-vkDestroyShaderModule-shaderModule-parameter",
-     "VUID-vkDestroyShaderModule-shaderModule-01092",
-     "VUID-vkDestroyShaderModule-shaderModule-01093"],
+    ["shaderModule-parameter", "shaderModule-01092", "shaderModule-01093"],
     |device, state, _| state.pipelines.modules.remove(&module)
 }
 
@@ -290,9 +288,7 @@ unsafe fn constants(info: *const vk::SpecializationInfo<'_>) -> BTreeMap<u32, Ve
 
 destroys! {
     fn destroy(pipeline: vk::Pipeline) = "vkDestroyPipeline",
-    ["VUID-vkDestroyPipeline-pipeline-parameter",
-     "VUID-vkDestroyPipeline-pipeline-00766",
-     "VUID-vkDestroyPipeline-pipeline-00767"],
+    ["pipeline-parameter", "pipeline-00766", "pipeline-00767"],
     |device, state, name| {
         let found = state.pipelines.pipelines.remove(&pipeline)?;
         if found.in_use > 0 {
@@ -321,9 +317,7 @@ unsafe extern "system" fn create_cache(
 
 destroys! {
     fn destroy_cache(cache: vk::PipelineCache) = "vkDestroyPipelineCache",
-    ["VUID-vkDestroyPipelineCache-pipelineCache-parameter",
-     "VUID-vkDestroyPipelineCache-pipelineCache-00771",
-     "VUID-vkDestroyPipelineCache-pipelineCache-00772"],
+    ["pipelineCache-parameter", "pipelineCache-00771", "pipelineCache-00772"],
     |device, state, _| state.pipelines.caches.remove(&cache)
 }
 

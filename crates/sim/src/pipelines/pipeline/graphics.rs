@@ -75,7 +75,7 @@ unsafe fn drawing(
     if let Some(dynamic) = unsafe { chain::input(info.p_dynamic_state) } {
         // SAFETY: VUID-VkPipelineDynamicStateCreateInfo-pDynamicStates-parameter.
         for state in unsafe { chain::array(dynamic.p_dynamic_states, dynamic.dynamic_state_count) } {
-            let Some(place) = DYNAMIC.iter().position(|(known, _)| known == state) else {
+            let Some(place) = DYNAMIC.iter().position(|(known, ..)| known == state) else {
                 let text = format!("the simulated device has no commands for {state:?}");
                 return Err(("SUBLET-unsupported-pipeline", text));
             };
