@@ -12,6 +12,7 @@ use crate::facts::broken::refuse_if;
 use crate::facts::{arithmetic, chain, extensions};
 use crate::objects::entry::{checked, entries, on_device, on_physical_device_checked};
 use crate::objects::features::EnabledFeatures;
+use crate::objects::handle_map::HandleMap;
 use crate::objects::memory::MemoryObject;
 use crate::objects::registry;
 use crate::objects::state::{DeviceObject, DeviceState};
@@ -102,7 +103,7 @@ unsafe extern "system" fn destroy(device: vk::Device, _: *const vk::AllocationCa
 }
 
 impl DeviceState {
-    /// Everything that is alive, in words.
+    /// Everything that is alive, in words. Descriptor sets go with their pools.
     fn leaks(&self) -> Vec<String> {
         let bytes = |name: String, size: u64| format!("{name} of {size} bytes");
         let buffers =
@@ -115,56 +116,35 @@ impl DeviceState {
         let image_views = self.image_views.iter().map(|(&handle, view)| {
             format!("{} of {}", self.name(handle), self.resource_name(view.image.as_raw()))
         });
+        let pools = self.descriptors.pools.iter();
+        let pools =
+            pools.map(|(&handle, pool)| format!("{} with {} sets", self.name(handle), pool.sets.len()));
         let memories = self.memories.iter().map(|(&handle, MemoryObject { info, .. })| {
             format!("{} of memory type {}", bytes(self.name(handle), info.size), info.type_index)
         });
-        buffers
-            .chain(images)
-            .chain(views)
-            .chain(image_views)
-            .chain(self.other_names())
-            .chain(self.descriptor_names())
-            .chain(self.pipeline_names())
-            .chain(self.pass_names())
-            .chain(memories)
-            .collect()
+        [
+            buffers.chain(images).chain(views).chain(image_views).collect(),
+            self.names_of(&self.commands.pools),
+            self.names_of(&self.sync.fences),
+            self.names_of(&self.sync.semaphores),
+            self.names_of(&self.sync.events),
+            pools.collect(),
+            self.names_of(&self.descriptors.templates),
+            self.names_of(&self.descriptors.pipeline_layouts),
+            self.names_of(&self.descriptors.layouts),
+            self.names_of(&self.descriptors.samplers),
+            self.names_of(&self.pipelines.pipelines),
+            self.names_of(&self.pipelines.modules),
+            self.names_of(&self.pipelines.caches),
+            self.names_of(&self.passes.passes),
+            self.names_of(&self.passes.framebuffers),
+            memories.collect(),
+        ]
+        .concat()
     }
 
-    /// Command pools, fences, semaphores and events that are alive, in words.
-    fn other_names(&self) -> impl Iterator<Item = String> {
-        let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
-        let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
-        let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
-        let events = self.sync.events.keys().map(|&handle| self.name(handle));
-        pools.chain(fences).chain(semaphores).chain(events)
-    }
-
-    /// Descriptor pools, layouts, samplers and templates that are alive, in words. Sets go with their pools.
-    fn descriptor_names(&self) -> impl Iterator<Item = String> {
-        let state = &self.descriptors;
-        let pools = state
-            .pools
-            .iter()
-            .map(|(&handle, pool)| format!("{} with {} sets", self.name(handle), pool.sets.len()));
-        let templates = state.templates.keys().map(|&handle| self.name(handle));
-        let pipelines = state.pipeline_layouts.keys().map(|&handle| self.name(handle));
-        let layouts = state.layouts.keys().map(|&handle| self.name(handle));
-        let samplers = state.samplers.keys().map(|&handle| self.name(handle));
-        pools.chain(templates).chain(pipelines).chain(layouts).chain(samplers)
-    }
-
-    /// Shader modules, pipelines and caches that are alive, in words.
-    fn pipeline_names(&self) -> impl Iterator<Item = String> {
-        let pipelines = self.pipelines.pipelines.keys().map(|&handle| self.name(handle));
-        let modules = self.pipelines.modules.keys().map(|&handle| self.name(handle));
-        let caches = self.pipelines.caches.keys().map(|&handle| self.name(handle));
-        pipelines.chain(modules).chain(caches)
-    }
-
-    /// Render passes and framebuffers that are alive, in words.
-    fn pass_names(&self) -> impl Iterator<Item = String> {
-        let passes = self.passes.passes.keys().map(|&handle| self.name(handle));
-        passes.chain(self.passes.framebuffers.keys().map(|&handle| self.name(handle)))
+    fn names_of<H: vk::Handle + Copy, T>(&self, objects: &HandleMap<H, T>) -> Vec<String> {
+        objects.keys().map(|&handle| self.name(handle)).collect()
     }
 }
 
