@@ -109,6 +109,37 @@ pub(crate) fn filling(gpu: &Gpu, buffer: vk::Buffer) -> (vk::CommandPool, Vec<vk
     (pool, commands)
 }
 
+/// Destroys all that is alive on a GPU, what uses other objects before them.
+pub(crate) fn destroy_all(gpu: &Gpu) {
+    let (device, Some(object)) = (gpu.device(), gpu.state()) else { return };
+    macro_rules! destroy {
+        ($($destroy:ident: $($objects:ident).+;)*) => {$(
+            let handles: Vec<_> = object.state.lock().$($objects).+.keys().copied().collect();
+            handles.into_iter().for_each(|handle| unsafe { device.$destroy(handle, None) });
+        )*};
+    }
+    destroy! {
+        destroy_command_pool: commands.pools;
+        destroy_pipeline: pipelines.pipelines;
+        destroy_shader_module: pipelines.modules;
+        destroy_framebuffer: passes.framebuffers;
+        destroy_render_pass: passes.passes;
+        destroy_descriptor_update_template: descriptors.templates;
+        destroy_descriptor_pool: descriptors.pools;
+        destroy_pipeline_layout: descriptors.pipeline_layouts;
+        destroy_descriptor_set_layout: descriptors.layouts;
+        destroy_sampler: descriptors.samplers;
+        destroy_buffer_view: buffer_views;
+        destroy_image_view: image_views;
+        destroy_buffer: buffers;
+        destroy_image: images;
+        free_memory: memories;
+        destroy_fence: sync.fences;
+        destroy_semaphore: sync.semaphores;
+        destroy_event: sync.events;
+    }
+}
+
 /// The identifiers of the reports since the last call.
 pub(crate) fn reports(gpu: &Gpu) -> Vec<&'static str> {
     gpu.take_messages().iter().map(|message: &Message| message.vuid).collect()

@@ -62,10 +62,7 @@ fn a_queue_does_not_wait_for_another() {
     let signal = vk::SemaphoreSignalInfo::default().semaphore(gate).value(1);
     unsafe { gpu.device().signal_semaphore(&signal) }.unwrap();
     assert!(is_signaled(&gpu, fences[0]));
-    for fence in fences {
-        unsafe { gpu.device().destroy_fence(fence, None) };
-    }
-    unsafe { gpu.device().destroy_semaphore(gate, None) };
+    destroy_all(&gpu);
     gpu.assert_silent();
 }
 
@@ -81,8 +78,7 @@ fn a_binary_semaphore_holds_a_queue_until_the_other_has_signaled_it() {
     assert!(!is_signaled(&gpu, done));
     gpu.hold_queue(0, false);
     assert!(is_signaled(&gpu, done));
-    unsafe { gpu.device().destroy_fence(done, None) };
-    unsafe { gpu.device().destroy_semaphore(semaphore, None) };
+    destroy_all(&gpu);
     gpu.assert_silent();
 }
 
@@ -179,10 +175,8 @@ fn a_lost_device_says_so_wherever_vulkan_lets_it() {
     let wait = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
     assert_eq!(unsafe { device.wait_semaphores(&wait, u64::MAX) }, Err(lost));
     // Existing objects can be destroyed, and new ones created.
-    let buffer = storage(&gpu, 64);
-    unsafe { device.destroy_buffer(buffer, None) };
-    unsafe { device.destroy_fence(done, None) };
-    unsafe { device.destroy_semaphore(time, None) };
+    storage(&gpu, 64);
+    destroy_all(&gpu);
     assert_eq!(gpu.finish(), []);
 }
 
@@ -193,7 +187,7 @@ fn work_that_a_lost_device_had_in_flight_is_no_longer_in_the_way() {
     let target = buffer(&gpu, 64, vk::BufferUsageFlags::TRANSFER_DST);
     let memory = allocate(&gpu, 64, 0);
     unsafe { device.bind_buffer_memory(target, memory, 0) }.unwrap();
-    let (pool, commands) = filling(&gpu, target);
+    let (_, commands) = filling(&gpu, target);
     let (done, semaphore) = (fence(&gpu), binary(&gpu));
     gpu.hold_submissions(true);
     let signals = [semaphore];
@@ -202,11 +196,7 @@ fn work_that_a_lost_device_had_in_flight_is_no_longer_in_the_way() {
     gpu.faults().lose_device();
     assert_eq!((gpu.pending_submissions(), gpu.run_pending()), (0, 0));
     assert_eq!(unsafe { gpu.read_memory(memory, 0, 4) }, Some(vec![0; 4]), "it never ran");
-    unsafe { device.destroy_buffer(target, None) };
-    unsafe { device.free_memory(memory, None) };
-    unsafe { device.destroy_fence(done, None) };
-    unsafe { device.destroy_semaphore(semaphore, None) };
-    unsafe { device.destroy_command_pool(pool, None) };
+    destroy_all(&gpu);
     assert_eq!(gpu.finish(), []);
 }
 
@@ -221,7 +211,6 @@ fn a_thread_that_waits_is_woken_when_the_device_is_lost() {
         gpu.faults().lose_device();
         assert_eq!(waiting.join().unwrap(), Err(vk::Result::ERROR_DEVICE_LOST));
     });
-    unsafe { gpu.device().destroy_fence(done, None) };
-    unsafe { gpu.device().destroy_semaphore(gate, None) };
+    destroy_all(&gpu);
     assert_eq!(gpu.finish(), []);
 }

@@ -13,7 +13,7 @@ fn region(src_offset: u64, dst_offset: u64, size: u64) -> vk::BufferCopy {
 #[test]
 fn a_copy_moves_its_bytes_and_no_others_on_every_device() {
     for profile in ALL {
-        let mut fixture = CommandFixture::new(profile);
+        let fixture = CommandFixture::new(profile);
         let from = fixture.mapped(1000, SRC);
         let middle = fixture.local(1200, SRC | DST);
         let back = fixture.mapped(1500, DST);
@@ -45,7 +45,7 @@ fn a_copy_moves_its_bytes_and_no_others_on_every_device() {
 
 #[test]
 fn the_second_form_of_a_copy_does_the_same() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (from, to) = (fixture.mapped(64, SRC), fixture.mapped(64, DST));
     from.write(0, &noise(64, 3));
     fixture.run(|device, commands| {
@@ -71,7 +71,7 @@ fn commands_see_what_is_flushed_and_the_host_what_is_invalidated() {
     });
     let mut tested = 0;
     for profile in with {
-        let mut fixture = CommandFixture::new(profile);
+        let fixture = CommandFixture::new(profile);
         let from = fixture.mapped_in(4096, SRC, cached);
         let to = fixture.mapped_in(4096, DST, cached);
         let bytes = noise(4096, 4);
@@ -98,7 +98,7 @@ fn commands_see_what_is_flushed_and_the_host_what_is_invalidated() {
 
 #[test]
 fn fill_repeats_its_word() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let size = 1 << 18;
     let target = fixture.mapped(size + 3, DST);
     fixture.run(|device, commands| unsafe {
@@ -115,7 +115,7 @@ fn fill_repeats_its_word() {
 
 #[test]
 fn update_carries_its_data_in_the_command_buffer() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(70_000, DST);
     let mut data = noise(65_536, 5);
     fixture.begin();
@@ -131,7 +131,7 @@ fn update_carries_its_data_in_the_command_buffer() {
 
 #[test]
 fn commands_run_in_order_and_again_when_submitted_again() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let both = fixture.mapped(8, SRC | DST);
     let count = fixture.mapped(4, DST);
     fixture.begin();
@@ -150,7 +150,7 @@ fn commands_run_in_order_and_again_when_submitted_again() {
 /// A buffer of 100 bytes to copy from, one of 60 to copy to, and what happens to a wrong region.
 #[test]
 fn wrong_copies_are_reported_and_copy_nothing() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (from, to) = (fixture.mapped(100, SRC), fixture.mapped(60, DST));
     from.write(0, &[9; 100]);
     for (wrong, vuid) in [
@@ -180,7 +180,7 @@ fn wrong_copies_are_reported_and_copy_nothing() {
 
 #[test]
 fn a_copy_onto_itself_is_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let both = fixture.mapped(100, SRC | DST);
     let copy = |fixture: &CommandFixture, regions: &[vk::BufferCopy]| {
         fixture.run(|device, commands| unsafe {
@@ -198,7 +198,7 @@ fn a_copy_onto_itself_is_reported() {
 
 #[test]
 fn two_buffers_upon_each_other_are_one() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (src, dst) = (fixture.bare(128, SRC), fixture.bare(128, DST));
     let arena = fixture.arena(4096);
     unsafe { fixture.device().bind_buffer_memory(src, arena, 64) }.unwrap();
@@ -220,7 +220,7 @@ fn two_buffers_upon_each_other_are_one() {
 
 #[test]
 fn wrong_buffers_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (from, to) = (fixture.mapped(8, SRC), fixture.mapped(8, DST));
     let (bare_from, bare_to) = (fixture.bare(8, SRC), fixture.bare(8, DST));
     let gone = vk::Buffer::null();
@@ -247,7 +247,7 @@ fn wrong_buffers_are_reported() {
 
 #[test]
 fn wrong_fills_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (target, source) = (fixture.mapped(64, DST), fixture.mapped(64, SRC));
     let bare = fixture.bare(64, DST);
     for (buffer, offset, size, vuid) in [
@@ -270,7 +270,7 @@ fn wrong_fills_are_reported() {
 
 #[test]
 fn wrong_updates_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let (target, source) = (fixture.mapped(70_000, DST), fixture.mapped(64, SRC));
     let bare = fixture.bare(64, DST);
     for (buffer, offset, size, vuid) in [

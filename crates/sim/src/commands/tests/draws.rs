@@ -44,8 +44,6 @@ impl PipelineOptions {
 
 /// A pipeline with the shaders `vertex` and `fragment`, two vertex buffers, and its layout.
 pub(super) struct Pipeline {
-    device: ash::Device,
-    module: vk::ShaderModule,
     pub(super) layout: vk::PipelineLayout,
     pub(super) handle: vk::Pipeline,
 }
@@ -60,7 +58,7 @@ impl Pipeline {
         shape: &PipelineOptions,
         sets: &[vk::DescriptorSetLayout],
     ) -> Self {
-        let device = fixture.device().clone();
+        let device = fixture.device();
         let code = [0x0723_0203];
         let code = vk::ShaderModuleCreateInfo::default().code(&code);
         let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
@@ -107,15 +105,7 @@ impl Pipeline {
         }
         let made = unsafe { device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
         let handle = made.map_or(vk::Pipeline::null(), |made| made[0]);
-        Self { device, module, layout, handle }
-    }
-}
-
-impl Drop for Pipeline {
-    fn drop(&mut self) {
-        unsafe { self.device.destroy_pipeline(self.handle, None) };
-        unsafe { self.device.destroy_pipeline_layout(self.layout, None) };
-        unsafe { self.device.destroy_shader_module(self.module, None) };
+        Self { layout, handle }
     }
 }
 
@@ -148,7 +138,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn new(judged: bool) -> Self {
         let profile = Profile::by_name("lavapipe").unwrap();
-        let mut fixture = CommandFixture::of(Gpu::builder(profile).hazards(judged).build());
+        let fixture = CommandFixture::of(Gpu::builder(profile).hazards(judged).build());
         let plain = info(F::R8_UNORM, 4, 2);
         let image = fixture.image(&plain.usage(plain.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
         let shown = view(&fixture, image, F::R8_UNORM, A::COLOR);
@@ -196,12 +186,6 @@ impl Scene {
         unsafe { self.fixture.device().cmd_end_rendering(self.fixture.commands) };
         self.fixture.gpu.take_messages();
         self.fixture.end();
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        unsafe { self.fixture.device().destroy_image_view(self.shown, None) };
     }
 }
 
@@ -527,7 +511,7 @@ fn shaders_of_draws_have_stages_of_their_own() {
     use vk::AccessFlags as Access;
     use vk::PipelineStageFlags as Stage;
     let run = |shader: &'static str, stage: Stage| {
-        let mut scene = Scene::new(true);
+        let scene = Scene::new(true);
         let buffer = scene.fixture.mapped(16, Usage::STORAGE_BUFFER | Usage::TRANSFER_DST);
         let device = scene.fixture.device().clone();
         let bindings = [vk::DescriptorSetLayoutBinding::default()
@@ -559,11 +543,7 @@ fn shaders_of_draws_have_stages_of_their_own() {
             device.cmd_draw(commands, 3, 1, 0, 0);
             device.cmd_end_rendering(commands);
         });
-        let reports = scene.fixture.reports();
-        drop(pipeline);
-        unsafe { device.destroy_descriptor_pool(pool, None) };
-        unsafe { device.destroy_descriptor_set_layout(layouts[0], None) };
-        reports
+        scene.fixture.reports()
     };
     assert_eq!(run("vertex", Stage::VERTEX_SHADER), Vec::<&str>::new());
     assert_eq!(run("fragment", Stage::FRAGMENT_SHADER), Vec::<&str>::new());

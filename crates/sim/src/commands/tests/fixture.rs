@@ -5,7 +5,7 @@ use ash::vk;
 
 use crate::Gpu;
 use crate::facts::profiles::Profile;
-use crate::tests::{refuses, reports};
+use crate::tests::{destroy_all, refuses, reports};
 
 pub(crate) const SRC: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
 pub(crate) const DST: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_DST;
@@ -14,13 +14,6 @@ pub(crate) struct CommandFixture {
     pub(crate) gpu: Gpu,
     pub(crate) pool: vk::CommandPool,
     pub(crate) commands: vk::CommandBuffer,
-    made: Vec<Made>,
-}
-
-enum Made {
-    Memory(vk::DeviceMemory),
-    Buffer(vk::Buffer),
-    Image(vk::Image),
 }
 
 /// A buffer with memory that the host sees.
@@ -43,7 +36,7 @@ impl CommandFixture {
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
         let commands = unsafe { gpu.device().allocate_command_buffers(&info) }.unwrap()[0];
-        Self { gpu, pool, commands, made: Vec::new() }
+        Self { gpu, pool, commands }
     }
 
     pub(crate) fn simple() -> Self {
@@ -55,7 +48,7 @@ impl CommandFixture {
     }
 
     /// Memory for requirements, of the first type of theirs that has `flags`.
-    fn memory(&mut self, needs: vk::MemoryRequirements, flags: vk::MemoryPropertyFlags) -> vk::DeviceMemory {
+    fn memory(&self, needs: vk::MemoryRequirements, flags: vk::MemoryPropertyFlags) -> vk::DeviceMemory {
         let special = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD;
         let properties =
             unsafe { self.gpu.instance().get_physical_device_memory_properties(self.gpu.physical_device()) };
@@ -66,33 +59,24 @@ impl CommandFixture {
         let info = vk::MemoryAllocateInfo::default()
             .allocation_size(needs.size)
             .memory_type_index(index.expect("a memory type"));
-        let memory = unsafe { self.device().allocate_memory(&info, None) }.unwrap();
-        self.made.push(Made::Memory(memory));
-        memory
+        unsafe { self.device().allocate_memory(&info, None) }.unwrap()
     }
 
     /// Memory of the first type.
-    pub(crate) fn arena(&mut self, size: u64) -> vk::DeviceMemory {
+    pub(crate) fn arena(&self, size: u64) -> vk::DeviceMemory {
         let needs = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 };
         self.memory(needs, vk::MemoryPropertyFlags::empty())
     }
 
-    /// Frees `memory` when everything is destroyed.
-    pub(crate) fn adopt(&mut self, memory: vk::DeviceMemory) {
-        self.made.push(Made::Memory(memory));
-    }
-
     /// A buffer that is not bound.
-    pub(crate) fn bare(&mut self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
+    pub(crate) fn bare(&self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
         let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-        let buffer = unsafe { self.device().create_buffer(&info, None) }.unwrap();
-        self.made.push(Made::Buffer(buffer));
-        buffer
+        unsafe { self.device().create_buffer(&info, None) }.unwrap()
     }
 
     /// A buffer in mapped memory with these flags.
     pub(crate) fn mapped_in(
-        &mut self,
+        &self,
         size: u64,
         usage: vk::BufferUsageFlags,
         flags: vk::MemoryPropertyFlags,
@@ -107,13 +91,13 @@ impl CommandFixture {
         Mapped { buffer, memory, size: usize::try_from(size).unwrap(), pointer: pointer.cast() }
     }
 
-    pub(crate) fn mapped(&mut self, size: u64, usage: vk::BufferUsageFlags) -> Mapped {
+    pub(crate) fn mapped(&self, size: u64, usage: vk::BufferUsageFlags) -> Mapped {
         let flags = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
         self.mapped_in(size, usage, flags)
     }
 
     /// A buffer in memory of the device.
-    pub(crate) fn local(&mut self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
+    pub(crate) fn local(&self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
         let buffer = self.bare(size, usage);
         let needs = unsafe { self.device().get_buffer_memory_requirements(buffer) };
         let memory = self.memory(needs, vk::MemoryPropertyFlags::DEVICE_LOCAL);
@@ -122,7 +106,7 @@ impl CommandFixture {
     }
 
     /// An image with memory.
-    pub(crate) fn image(&mut self, info: &vk::ImageCreateInfo<'_>) -> vk::Image {
+    pub(crate) fn image(&self, info: &vk::ImageCreateInfo<'_>) -> vk::Image {
         let image = self.bare_image(info);
         let needs = unsafe { self.device().get_image_memory_requirements(image) };
         let memory = self.memory(needs, vk::MemoryPropertyFlags::DEVICE_LOCAL);
@@ -130,10 +114,8 @@ impl CommandFixture {
         image
     }
 
-    pub(crate) fn bare_image(&mut self, info: &vk::ImageCreateInfo<'_>) -> vk::Image {
-        let image = unsafe { self.device().create_image(info, None) }.unwrap();
-        self.made.push(Made::Image(image));
-        image
+    pub(crate) fn bare_image(&self, info: &vk::ImageCreateInfo<'_>) -> vk::Image {
+        unsafe { self.device().create_image(info, None) }.unwrap()
     }
 
     pub(crate) fn begin(&self) {
@@ -206,21 +188,8 @@ impl CommandFixture {
 }
 
 impl Drop for CommandFixture {
-    /// Destroys everything, resources before their memory.
     fn drop(&mut self) {
-        unsafe { self.device().destroy_command_pool(self.pool, None) };
-        for made in self.made.iter().rev() {
-            match *made {
-                Made::Buffer(buffer) => unsafe { self.device().destroy_buffer(buffer, None) },
-                Made::Image(image) => unsafe { self.device().destroy_image(image, None) },
-                Made::Memory(_) => {}
-            }
-        }
-        for made in &self.made {
-            if let Made::Memory(memory) = *made {
-                unsafe { self.device().free_memory(memory, None) };
-            }
-        }
+        destroy_all(&self.gpu);
     }
 }
 

@@ -7,7 +7,7 @@ use super::fixture::{CommandFixture, DST, SRC};
 
 #[test]
 fn commands_are_recorded_between_begin_and_end_only() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(8, SRC | DST);
     let commands = fixture.commands;
     let device = fixture.device().clone();
@@ -91,7 +91,7 @@ fn a_command_buffer_that_names_a_destroyed_buffer_is_invalid() {
 
 #[test]
 fn recording_again_forgets_what_was_recorded() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(8, DST);
     let info = vk::BufferCreateInfo::default().size(8).usage(DST);
     let forgotten = unsafe { fixture.device().create_buffer(&info, None) }.unwrap();
@@ -204,7 +204,7 @@ fn a_pool_in_flight_is_not_destroyed() {
 
 #[test]
 fn resources_in_flight_are_not_destroyed() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(8, DST);
     let info = vk::BufferCreateInfo::default().size(8).usage(DST);
     let doomed = unsafe { fixture.device().create_buffer(&info, None) }.unwrap();
@@ -226,7 +226,7 @@ fn resources_in_flight_are_not_destroyed() {
 
 #[test]
 fn a_primary_command_buffer_runs_secondary_ones() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(8, DST);
     let info = vk::CommandBufferAllocateInfo::default()
         .command_pool(fixture.pool)

@@ -62,11 +62,6 @@ impl Scene {
         let contents = vk::SubpassContents::INLINE;
         unsafe { self.fixture.device().cmd_begin_render_pass(commands, &info, contents) };
     }
-
-    fn destroy(&self, pass: vk::RenderPass, framebuffer: vk::Framebuffer) {
-        unsafe { self.fixture.device().destroy_framebuffer(framebuffer, None) };
-        unsafe { self.fixture.device().destroy_render_pass(pass, None) };
-    }
 }
 
 #[test]
@@ -96,13 +91,12 @@ fn a_pass_clears_draws_and_changes_layouts() {
     fixture.expect_silence();
     assert_eq!(scene.down.read(), [7; 8]);
     assert_eq!((fixture.gpu.live().render_passes, fixture.gpu.live().framebuffers), (1, 1));
-    scene.destroy(pass, framebuffer);
 }
 
 #[test]
 fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
-    let mut scene = Scene::new(false);
-    let fixture = &mut scene.fixture;
+    let scene = Scene::new(false);
+    let fixture = &scene.fixture;
     let four = vk::SampleCountFlags::TYPE_4;
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT;
     let several = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(four));
@@ -147,9 +141,6 @@ fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
     });
     scene.fixture.expect_silence();
     assert_eq!((scene.down.read(), stencil.read()), (vec![51; 8], vec![9; 8]));
-    scene.destroy(pass, framebuffer);
-    unsafe { scene.fixture.device().destroy_image_view(views[0], None) };
-    unsafe { scene.fixture.device().destroy_image_view(views[2], None) };
 }
 
 #[test]
@@ -167,9 +158,7 @@ fn the_judge_sees_what_passes_wait_for() {
             }
             scene.copy_from(commands, SOURCE);
         });
-        let reports = scene.fixture.reports();
-        scene.destroy(pass, framebuffer);
-        reports
+        scene.fixture.reports()
     };
     let whole = described(F::R8_UNORM, (Layout::UNDEFINED, SOURCE));
     let before = vk::SubpassDependency {
@@ -246,7 +235,6 @@ fn wrong_passes_are_reported() {
     let more = unsafe { device.create_render_pass(&more, None) }.unwrap();
     scene.begin_pass(fixture.commands, more, framebuffer);
     fixture.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
-    unsafe { device.destroy_render_pass(more, None) };
     let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer);
     let inline = vk::SubpassContents::INLINE;
     let begin = |info: &vk::RenderPassBeginInfo<'_>, contents| {
@@ -279,12 +267,12 @@ fn wrong_passes_are_reported() {
     // The image is in another layout; and the pass is in use until the queue is done.
     fixture.gpu.hold_submissions(true);
     fixture.submit().unwrap();
-    scene.destroy(pass, framebuffer);
+    unsafe { device.destroy_framebuffer(framebuffer, None) };
+    unsafe { device.destroy_render_pass(pass, None) };
     let used = ["VUID-vkDestroyFramebuffer-framebuffer-00892", "VUID-vkDestroyRenderPass-renderPass-00873"];
     assert_eq!(fixture.reports(), used);
     unsafe { device.queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     assert!(fixture.reports().contains(&"VUID-vkCmdBeginRenderPass-initialLayout-00900"));
     assert!(fixture.submit().is_err());
     fixture.gpu.take_messages();
-    unsafe { device.destroy_render_pass(other, None) };
 }

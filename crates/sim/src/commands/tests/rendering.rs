@@ -47,7 +47,7 @@ pub(super) fn red(value: f32) -> vk::ClearValue {
 
 #[test]
 fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let usage = info(F::R8_UNORM, 4, 2).usage | COLOR;
     let several = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(vk::SampleCountFlags::TYPE_4));
     let single = fixture.image(&info(F::R8_UNORM, 4, 2).usage(usage));
@@ -87,13 +87,12 @@ fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
     fixture.expect_silence();
     assert_eq!(down.read(), [51, 51, 51, 51, 51, 255, 255, 51]);
     assert_eq!(deep.read(), [0, 128].repeat(8));
-    views.into_iter().for_each(|view| unsafe { fixture.device().destroy_image_view(view, None) });
 }
 
 #[test]
 fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
     use vk::{AttachmentLoadOp as Load, AttachmentStoreOp as Store};
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let usage = info(F::R8_UNORM, 2, 1).usage | COLOR;
     let image = fixture.image(&info(F::R8_UNORM, 2, 1).usage(usage).array_layers(3));
     let shown = view(&fixture, image, F::R8_UNORM, A::COLOR);
@@ -118,7 +117,6 @@ fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
     let lost = render(0b100, 0, Load::DONT_CARE, Store::STORE);
     assert_eq!(lost[..4], [255; 4]);
     assert_ne!(lost[4..], [255; 2]);
-    unsafe { fixture.device().destroy_image_view(shown, None) };
 }
 
 /// Color, of these layers.
@@ -128,7 +126,7 @@ fn layers_of(first: u32, count: u32) -> vk::ImageSubresourceLayers {
 
 #[test]
 fn wrong_rendering_is_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
     let image = fixture.image(&plain.usage(plain.usage | COLOR));
     let copied = fixture.image(&plain);
@@ -201,7 +199,4 @@ fn wrong_rendering_is_reported() {
     fixture.submit().unwrap();
     unsafe { fixture.device().queue_wait_idle(fixture.gpu.queue()) }.unwrap();
     fixture.expect("VUID-vkCmdBeginRendering-pRenderingInfo-09592");
-    for view in [color, wrong, deep, single, many] {
-        unsafe { fixture.device().destroy_image_view(view, None) };
-    }
 }

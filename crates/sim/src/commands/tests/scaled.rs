@@ -27,7 +27,7 @@ fn blitted(
     filter: vk::Filter,
     change: impl FnOnce(&mut vk::ImageBlit),
 ) -> Vec<u8> {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let src = fixture.image(&info(old, from.0, from.1));
     let dst = fixture.image(&info(new, to.0, to.1));
     let up = fixture.mapped(64, SRC);
@@ -89,7 +89,7 @@ fn a_blit_converts() {
 #[test]
 fn a_resolve_is_the_average_of_the_samples() {
     for (format, resolved) in [(F::R8_UNORM, 20), (F::R8_UINT, 10)] {
-        let mut fixture = CommandFixture::simple();
+        let fixture = CommandFixture::simple();
         let src = fixture.bare_image(&info(format, 1, 1).samples(vk::SampleCountFlags::TYPE_4));
         let needs = unsafe { fixture.device().get_image_memory_requirements(src) };
         let memory = fixture.arena(needs.size);
@@ -120,7 +120,7 @@ fn a_resolve_is_the_average_of_the_samples() {
 
 #[test]
 fn wrong_blits_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
     let image = fixture.image(&plain.array_layers(2));
     let other = fixture.image(&plain);
@@ -193,7 +193,7 @@ fn wrong_blits_are_reported() {
 
 #[test]
 fn wrong_resolves_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
     let four = plain.samples(vk::SampleCountFlags::TYPE_4);
     let (several, image) = (fixture.image(&four), fixture.image(&plain));

@@ -20,7 +20,7 @@ fn range(
 
 #[test]
 fn an_image_is_in_the_layout_that_the_command_says() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let image = fixture.image(&info(F::R8_UNORM, 4, 4).mip_levels(3));
     let (from, to) = (fixture.mapped(16, SRC), fixture.mapped(16, DST));
     let upload = |fixture: &CommandFixture, layout, level| {
@@ -69,7 +69,7 @@ fn an_image_is_in_the_layout_that_the_command_says() {
 
 #[test]
 fn wrong_regions_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let image = fixture.image(&info(F::R8G8B8A8_UNORM, 8, 8).mip_levels(2).array_layers(2));
     let blocks = fixture.image(&info(F::BC1_RGB_UNORM_BLOCK, 10, 8));
     let depth = fixture.image(&info(F::D24_UNORM_S8_UINT, 8, 8));
@@ -129,7 +129,7 @@ fn wrong_regions_are_reported() {
 
 #[test]
 fn wrong_images_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4);
     let image = fixture.image(&plain);
     let unbound = fixture.bare_image(&plain);
@@ -228,7 +228,7 @@ fn wrong_images_are_reported() {
 
 #[test]
 fn wrong_clears_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let plain = info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2);
     let image = fixture.image(&plain);
     let unbound = fixture.bare_image(&plain);
@@ -262,7 +262,7 @@ fn wrong_clears_are_reported() {
 
 #[test]
 fn wrong_barriers_are_reported() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let image = fixture.image(&info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2));
     let unbound = fixture.bare_image(&info(F::R8_UNORM, 4, 4));
     for (image, range, rule) in [

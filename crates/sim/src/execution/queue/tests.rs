@@ -101,7 +101,7 @@ fn submit2_with(
 }
 
 /// Command buffers of which each writes its number into the next word of a buffer.
-fn writers(fixture: &mut CommandFixture, count: u32) -> (Mapped, Vec<vk::CommandBuffer>) {
+fn writers(fixture: &CommandFixture, count: u32) -> (Mapped, Vec<vk::CommandBuffer>) {
     let target = fixture.mapped(4 * u64::from(count), DST | SRC);
     let info =
         vk::CommandBufferAllocateInfo::default().command_pool(fixture.pool).command_buffer_count(count);
@@ -177,8 +177,8 @@ fn a_fence_in_flight_is_left_alone() {
 
 #[test]
 fn waiting_for_a_fence_runs_what_is_held_back() {
-    let mut fixture = CommandFixture::simple();
-    let (target, buffers) = writers(&mut fixture, 2);
+    let fixture = CommandFixture::simple();
+    let (target, buffers) = writers(&fixture, 2);
     let fences = [fence(&fixture), fence(&fixture)];
     fixture.gpu.hold_submissions(true);
     submit_with(&fixture, &[], &buffers[..1], &[], fences[0]).unwrap();
@@ -237,8 +237,8 @@ fn a_submission_waits_for_its_value_and_those_behind_it_wait_too() {
     ) -> Result<(), vk::Result>;
     let forms: [Submit; 2] = [submit_with, submit2_with];
     for submit in forms {
-        let mut fixture = CommandFixture::new(Profile::by_name("nvidia-h200").unwrap());
-        let (target, buffers) = writers(&mut fixture, 3);
+        let fixture = CommandFixture::new(Profile::by_name("nvidia-h200").unwrap());
+        let (target, buffers) = writers(&fixture, 3);
         let (input, output) = (timeline_from(&fixture, 5), timeline_from(&fixture, 0));
         let done = fence(&fixture);
         submit(&fixture, &[(input, 5)], &buffers[..1], &[(output, 1)], vk::Fence::null()).unwrap();
@@ -260,8 +260,8 @@ fn a_submission_waits_for_its_value_and_those_behind_it_wait_too() {
 
 #[test]
 fn batches_of_one_call_wait_for_one_another() {
-    let mut fixture = CommandFixture::simple();
-    let (target, buffers) = writers(&mut fixture, 2);
+    let fixture = CommandFixture::simple();
+    let (target, buffers) = writers(&fixture, 2);
     let (binary, counter) = (semaphore(&fixture), timeline_from(&fixture, 0));
     let (one, two) = ([buffers[0]], [buffers[1]]);
     let stages = [vk::PipelineStageFlags::ALL_COMMANDS; 2];
@@ -444,9 +444,9 @@ fn a_wait_runs_what_another_thread_submits_and_holds_back() {
 
 #[test]
 fn threads_submit_side_by_side() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let count = 64;
-    let (target, buffers) = writers(&mut fixture, count);
+    let (target, buffers) = writers(&fixture, count);
     let (device, queue) = (fixture.device(), fixture.gpu.queue());
     std::thread::scope(|scope| {
         for buffers in buffers.chunks(16) {
@@ -467,9 +467,9 @@ fn threads_submit_side_by_side() {
 
 #[test]
 fn one_submission_ends_before_the_next_starts_whoever_runs_them() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(65536, SRC | DST);
-    let (_, buffers) = writers(&mut fixture, 2);
+    let (_, buffers) = writers(&fixture, 2);
     let [slow, quick] = buffers[..] else {
         panic!("two command buffers");
     };
@@ -498,8 +498,8 @@ fn one_submission_ends_before_the_next_starts_whoever_runs_them() {
 
 #[test]
 fn a_wait_takes_over_what_a_submitting_thread_leaves_held() {
-    let mut fixture = CommandFixture::simple();
-    let (_target, buffers) = writers(&mut fixture, 200);
+    let fixture = CommandFixture::simple();
+    let (_target, buffers) = writers(&fixture, 200);
     let (device, queue) = (fixture.device(), fixture.gpu.queue());
     let gpu = &fixture.gpu;
     std::thread::scope(|scope| {
@@ -539,7 +539,7 @@ fn the_second_form_reports_wrong_command_buffers_by_its_own_names() {
 
 #[test]
 fn a_command_buffer_for_simultaneous_use_is_in_flight_twice() {
-    let mut fixture = CommandFixture::simple();
+    let fixture = CommandFixture::simple();
     let target = fixture.mapped(8, SRC | DST);
     let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
     unsafe { fixture.device().begin_command_buffer(fixture.commands, &info) }.unwrap();

@@ -21,7 +21,6 @@ pub(super) fn set(
     let sizes: Vec<_> = kinds.iter().map(|&ty| vk::DescriptorPoolSize { ty, descriptor_count: 8 }).collect();
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
     let pool = unsafe { fixture.device().create_descriptor_pool(&info, None) }.unwrap();
-    fixture.pools.borrow_mut().push(pool);
     let layouts = [layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
     unsafe { fixture.device().allocate_descriptor_sets(&info) }.unwrap()[0]
@@ -258,8 +257,6 @@ fn shaders_see_what_was_flushed_and_no_more() {
     unsafe { device.flush_mapped_memory_ranges(&range) }.unwrap();
     fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
     assert_eq!(seen.load(Ordering::Relaxed), 77);
-    unsafe { device.destroy_buffer(buffer, None) };
-    unsafe { device.free_memory(memory, None) };
 }
 
 #[test]
@@ -307,8 +304,6 @@ fn texel_buffers_and_inline_uniform_blocks_are_bytes_too() {
     fixture.run(|commands| dispatch(&fixture, commands, pipeline, layout, set, &[]));
     assert_eq!(fixture.reports(), ["SUBLET-descriptor-read-only"]);
     assert_eq!(fixture.bytes(texels, 24)[16..], [3, 3, 3, 3, 0, 0, 0, 0]);
-    unsafe { fixture.device().destroy_descriptor_pool(pool, None) };
-    unsafe { fixture.device().destroy_buffer_view(view, None) };
 }
 
 /// One dispatch after another, with a barrier between them that makes `from` visible to shaders, if there is one.

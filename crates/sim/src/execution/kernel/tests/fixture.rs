@@ -1,12 +1,11 @@
 //! Short forms for the tests of shaders and descriptors: buffers with memory, layouts, pipelines, submissions.
 #![expect(unsafe_code, reason = "tests call Vulkan")]
 
-use std::cell::RefCell;
-
 use ash::vk;
 
 use crate::Gpu;
 use crate::facts::profiles::Profile;
+use crate::tests::{destroy_all, reports};
 
 pub(crate) const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
 pub(crate) const STAGE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
@@ -16,11 +15,6 @@ pub(crate) const NO_FENCE: vk::Fence = vk::Fence::null();
 pub(crate) struct KernelFixture {
     pub(crate) gpu: Gpu,
     pool: vk::CommandPool,
-    pub(crate) pools: RefCell<Vec<vk::DescriptorPool>>,
-    set_layouts: RefCell<Vec<vk::DescriptorSetLayout>>,
-    layouts: RefCell<Vec<vk::PipelineLayout>>,
-    pipelines: RefCell<Vec<vk::Pipeline>>,
-    buffers: RefCell<Vec<(vk::Buffer, vk::DeviceMemory)>>,
 }
 
 /// A buffer with memory.
@@ -41,15 +35,7 @@ impl KernelFixture {
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
         let info = vk::CommandPoolCreateInfo::default().flags(flags);
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        Self {
-            gpu,
-            pool,
-            pools: RefCell::default(),
-            set_layouts: RefCell::default(),
-            layouts: RefCell::default(),
-            pipelines: RefCell::default(),
-            buffers: RefCell::default(),
-        }
+        Self { gpu, pool }
     }
 
     pub(crate) fn device(&self) -> &ash::Device {
@@ -74,13 +60,11 @@ impl KernelFixture {
         unsafe { self.device().bind_buffer_memory(handle, memory, 0) }.unwrap();
         let info = vk::BufferDeviceAddressInfo::default().buffer(handle);
         let address = if addressed { unsafe { self.device().get_buffer_device_address(&info) } } else { 0 };
-        self.buffers.borrow_mut().push((handle, memory));
         Buffer { handle, memory, address }
     }
 
     /// Destroys a buffer before the fixture does.
     pub(crate) fn destroy(&self, buffer: Buffer) {
-        self.buffers.borrow_mut().retain(|(handle, _)| *handle != buffer.handle);
         unsafe { self.device().destroy_buffer(buffer.handle, None) };
         unsafe { self.device().free_memory(buffer.memory, None) };
     }
@@ -100,18 +84,14 @@ impl KernelFixture {
         };
         let bindings: Vec<_> = (0..).zip(bindings).map(binding).collect();
         let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
-        let layout = unsafe { self.device().create_descriptor_set_layout(&info, None) }.unwrap();
-        self.set_layouts.borrow_mut().push(layout);
-        layout
+        unsafe { self.device().create_descriptor_set_layout(&info, None) }.unwrap()
     }
 
     /// A pipeline layout with 16 bytes of push constants.
     pub(crate) fn layout(&self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
         let ranges = [vk::PushConstantRange { stage_flags: STAGE, offset: 0, size: 16 }];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(&ranges);
-        let layout = unsafe { self.device().create_pipeline_layout(&info, None) }.unwrap();
-        self.layouts.borrow_mut().push(layout);
-        layout
+        unsafe { self.device().create_pipeline_layout(&info, None) }.unwrap()
     }
 
     pub(crate) fn try_pipeline(
@@ -128,19 +108,11 @@ impl KernelFixture {
         let cache = vk::PipelineCache::null();
         let made = unsafe { self.device().create_compute_pipelines(cache, &[info], None) };
         unsafe { self.device().destroy_shader_module(module, None) };
-        let pipeline = made.map_err(|(_, error)| error)?[0];
-        self.pipelines.borrow_mut().push(pipeline);
-        Ok(pipeline)
+        Ok(made.map_err(|(_, error)| error)?[0])
     }
 
     pub(crate) fn pipeline(&self, layout: vk::PipelineLayout, entry: &std::ffi::CStr) -> vk::Pipeline {
         self.try_pipeline(layout, entry, vk::PipelineCreateFlags::empty()).unwrap()
-    }
-
-    /// Destroys a pipeline before the fixture does.
-    pub(crate) fn destroy_pipeline(&self, pipeline: vk::Pipeline) {
-        self.pipelines.borrow_mut().retain(|own| *own != pipeline);
-        unsafe { self.device().destroy_pipeline(pipeline, None) };
     }
 
     /// A command buffer with what `body` records.
@@ -192,24 +164,14 @@ impl KernelFixture {
 
     /// The identifiers of the reports since the last call.
     pub(crate) fn reports(&self) -> Vec<&'static str> {
-        self.gpu.take_messages().iter().map(|message| message.vuid).collect()
+        reports(&self.gpu)
     }
 }
 
 impl Drop for KernelFixture {
-    /// Destroys everything. Nothing may be left, and no report, unless the test fails anyway.
+    /// Destroys everything. There may be no report, unless the test fails anyway.
     fn drop(&mut self) {
-        let device = self.gpu.device();
-        self.pools.take().into_iter().for_each(|it| unsafe { device.destroy_descriptor_pool(it, None) });
-        self.pipelines.take().into_iter().for_each(|it| unsafe { device.destroy_pipeline(it, None) });
-        self.layouts.take().into_iter().for_each(|it| unsafe { device.destroy_pipeline_layout(it, None) });
-        let layouts = self.set_layouts.take();
-        layouts.into_iter().for_each(|it| unsafe { device.destroy_descriptor_set_layout(it, None) });
-        for (buffer, memory) in self.buffers.take() {
-            unsafe { device.destroy_buffer(buffer, None) };
-            unsafe { device.free_memory(memory, None) };
-        }
-        unsafe { device.destroy_command_pool(self.pool, None) };
+        destroy_all(&self.gpu);
         if !std::thread::panicking() {
             assert!(self.gpu.live().is_empty(), "{:?}", self.gpu.live());
             assert_eq!(self.gpu.take_messages(), []);

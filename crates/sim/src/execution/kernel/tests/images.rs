@@ -12,7 +12,6 @@ const EXTENT: vk::Extent3D = vk::Extent3D { width: 4, height: 2, depth: 1 };
 /// An image of two levels and two layers, and a view of its second level.
 struct Picture {
     image: vk::Image,
-    memory: vk::DeviceMemory,
     view: vk::ImageView,
 }
 
@@ -50,7 +49,7 @@ impl Picture {
             .format(vk::Format::R8G8_UINT)
             .subresource_range(range);
         let view = unsafe { device.create_image_view(&info, None) }.unwrap();
-        Self { image, memory, view }
+        Self { image, view }
     }
 
     fn barrier(
@@ -77,12 +76,6 @@ impl Picture {
         let stages = vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER;
         let none = vk::DependencyFlags::empty();
         unsafe { device.cmd_pipeline_barrier(commands, stages, stages, none, &[], &[], &[bar]) };
-    }
-
-    fn destroy(self, device: &ash::Device) {
-        unsafe { device.destroy_image_view(self.view, None) };
-        unsafe { device.destroy_image(self.image, None) };
-        unsafe { device.free_memory(self.memory, None) };
     }
 }
 
@@ -151,7 +144,6 @@ fn written_and_read(
         unsafe { device.cmd_copy_image_to_buffer(commands, picture.image, to, down.handle, &[region]) };
     });
     let (texels, reports) = (fixture.bytes(down, 16), fixture.reports());
-    picture.destroy(device);
     (texels, reports)
 }
 
@@ -215,5 +207,4 @@ fn texels_outside_of_the_view_are_reported() {
     let expected =
         [outside, outside, outside, outside, "SUBLET-descriptor-read-only", "SUBLET-descriptor-type"];
     assert_eq!(fixture.reports(), expected);
-    picture.destroy(device);
 }

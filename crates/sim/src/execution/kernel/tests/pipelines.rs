@@ -146,7 +146,7 @@ fn a_pipeline_in_flight_must_not_be_destroyed() {
     });
     fixture.gpu.hold_submissions(true);
     fixture.submit(commands).unwrap();
-    fixture.destroy_pipeline(pipeline);
+    unsafe { fixture.device().destroy_pipeline(pipeline, None) };
     assert_eq!(fixture.reports(), ["VUID-vkDestroyPipeline-pipeline-00765"]);
     fixture.gpu.run_pending();
     // It is gone for what was recorded, too.
@@ -202,8 +202,8 @@ fn a_pipeline_is_not_made_of_what_is_not_there() {
     assert_eq!(failed, Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
     let pipeline = fixture.pipeline(layout, c"main");
     unsafe { fixture.device().destroy_pipeline(vk::Pipeline::null(), None) };
-    fixture.destroy_pipeline(pipeline);
-    fixture.destroy_pipeline(pipeline);
+    unsafe { fixture.device().destroy_pipeline(pipeline, None) };
+    unsafe { fixture.device().destroy_pipeline(pipeline, None) };
     assert_eq!(fixture.reports(), ["VUID-vkDestroyPipeline-pipeline-parameter"]);
 }
 

@@ -62,6 +62,4 @@ fn a_secondary_command_buffer_inherits_the_heap_that_is_bound() {
     assert_eq!(fixture.kernels.reports(), ["VUID-vkCmdExecuteCommands-commandBuffer-11352"]);
     secondary(&fixture, pool, resources(heap), |commands| fixture.bind(commands, heap));
     assert_eq!(fixture.kernels.reports(), ["VUID-vkCmdBindResourceHeapEXT-commandBuffer-11238"]);
-    unsafe { device.destroy_command_pool(pool, None) };
-    unsafe { device.destroy_pipeline(pipeline, None) };
 }

@@ -11,7 +11,7 @@ const STAGES: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 
 /// Three layouts, a pool with many sets of each, and a command buffer that is being recorded.
 fn fixture() -> (DescriptorFixture, [vk::DescriptorSetLayout; 3], vk::DescriptorPool) {
-    let mut fixture = strict();
+    let fixture = strict();
     let layouts = [
         fixture.layout(&[at(0, UNIFORM)]),
         fixture.layout(&[at(0, STORAGE)]),
@@ -24,7 +24,7 @@ fn fixture() -> (DescriptorFixture, [vk::DescriptorSetLayout; 3], vk::Descriptor
 
 #[test]
 fn leading_sets_stay_when_layouts_are_compatible_so_far() {
-    let (mut fixture, [a, b, c], pool) = fixture();
+    let (fixture, [a, b, c], pool) = fixture();
     let (abc, acb) = (fixture.pipeline_layout(&[a, b, c]), fixture.pipeline_layout(&[a, c, b]));
     let sets = fixture.sets(pool, &[a, b, c]).unwrap();
     fixture.bind(abc, 0, &sets);
@@ -41,7 +41,7 @@ fn leading_sets_stay_when_layouts_are_compatible_so_far() {
 
 #[test]
 fn sets_above_stay_when_the_one_that_is_bound_again_is_compatible() {
-    let (mut fixture, [a, b, c], pool) = fixture();
+    let (fixture, [a, b, c], pool) = fixture();
     let layout = fixture.pipeline_layout(&[a, b, c]);
     let sets = fixture.sets(pool, &[a, b, c, a]).unwrap();
     fixture.bind(layout, 0, &sets[..3]);
@@ -62,7 +62,7 @@ fn sets_above_stay_when_the_one_that_is_bound_again_is_compatible() {
 
 #[test]
 fn binding_above_an_incompatible_set_disturbs_it() {
-    let (mut fixture, [a, b, _], pool) = fixture();
+    let (fixture, [a, b, _], pool) = fixture();
     let (ab, bb) = (fixture.pipeline_layout(&[a, b]), fixture.pipeline_layout(&[b, b]));
     let sets = fixture.sets(pool, &[a, b]).unwrap();
     fixture.bind(ab, 0, &[sets[0]]);
@@ -75,7 +75,7 @@ fn binding_above_an_incompatible_set_disturbs_it() {
 
 #[test]
 fn layouts_with_other_push_constants_are_not_compatible() {
-    let (mut fixture, [a, ..], pool) = fixture();
+    let (fixture, [a, ..], pool) = fixture();
     let range = vk::PushConstantRange { stage_flags: STAGES, offset: 0, size: 16 };
     let plain = fixture.pipeline_layout(&[a]);
     let constants = fixture.pipeline_layout_with(&[a], &[range]);
@@ -87,7 +87,7 @@ fn layouts_with_other_push_constants_are_not_compatible() {
 
 #[test]
 fn layouts_that_say_the_same_are_the_same() {
-    let (mut fixture, [a, ..], pool) = fixture();
+    let (fixture, [a, ..], pool) = fixture();
     let twin = fixture.layout(&[at(0, UNIFORM)]);
     let (one, other) = (fixture.pipeline_layout(&[a]), fixture.pipeline_layout(&[twin]));
     let set = fixture.set(pool, twin).unwrap();
@@ -103,7 +103,7 @@ fn layouts_that_say_the_same_are_the_same() {
 
 #[test]
 fn bind_points_have_sets_of_their_own() {
-    let (mut fixture, [a, ..], pool) = fixture();
+    let (fixture, [a, ..], pool) = fixture();
     let layout = fixture.pipeline_layout(&[a]);
     let set = fixture.set(pool, a).unwrap();
     let (graphics, commands) = (vk::PipelineBindPoint::GRAPHICS, fixture.commands);
@@ -115,7 +115,7 @@ fn bind_points_have_sets_of_their_own() {
 
 #[test]
 fn a_secondary_command_buffer_inherits_nothing_and_leaves_nothing() {
-    let (mut fixture, [a, ..], pool) = fixture();
+    let (fixture, [a, ..], pool) = fixture();
     let layout = fixture.pipeline_layout(&[a]);
     let sets = fixture.sets(pool, &[a, a]).unwrap();
     let device = fixture.device();
@@ -144,12 +144,11 @@ fn a_secondary_command_buffer_inherits_nothing_and_leaves_nothing() {
     fixture.reports();
     fixture.refuses("VUID-vkResetDescriptorPool-descriptorPool-00313", fixture.reset(pool));
     fixture.gpu.run_pending();
-    unsafe { fixture.device().destroy_command_pool(own, None) };
 }
 
 #[test]
 fn dynamic_offsets_go_to_their_buffers_in_order() {
-    let mut fixture = strict();
+    let fixture = strict();
     let bindings =
         [many(0, Type::STORAGE_BUFFER_DYNAMIC, 2), at(1, UNIFORM), at(2, Type::UNIFORM_BUFFER_DYNAMIC)];
     let layout = fixture.layout(&bindings);
@@ -199,7 +198,7 @@ fn dynamic_offsets_go_to_their_buffers_in_order() {
 
 #[test]
 fn sets_that_cannot_be_bound() {
-    let (mut fixture, [a, b, _], pool) = fixture();
+    let (fixture, [a, b, _], pool) = fixture();
     let layout = fixture.pipeline_layout(&[a, b]);
     let set = fixture.set(pool, a).unwrap();
     fixture.bind(layout, 1, &[set]);
@@ -241,7 +240,7 @@ fn pushed(
 
 #[test]
 fn push_descriptors_add_up_until_the_layout_changes() {
-    let mut fixture = strict();
+    let fixture = strict();
     let push_layout = fixture.push_layout(&[at(0, STORAGE), at(1, STORAGE)]);
     let set_layout = fixture.layout(&[at(0, UNIFORM)]);
     let layout = fixture.pipeline_layout(&[set_layout, push_layout]);
@@ -273,7 +272,7 @@ fn push_descriptors_add_up_until_the_layout_changes() {
 
 #[test]
 fn what_cannot_be_pushed() {
-    let mut fixture = strict();
+    let fixture = strict();
     let push_layout = fixture.push_layout(&[at(0, STORAGE)]);
     let set_layout = fixture.layout(&[at(0, STORAGE)]);
     let layout = fixture.pipeline_layout(&[set_layout, push_layout]);
@@ -298,7 +297,7 @@ fn what_cannot_be_pushed() {
 
 #[test]
 fn templates_push_too() {
-    let mut fixture = strict();
+    let fixture = strict();
     let push_layout = fixture.push_layout(&[at(0, STORAGE)]);
     let set_layout = fixture.layout(&[at(0, UNIFORM)]);
     let layout = fixture.pipeline_layout(&[set_layout, push_layout]);
@@ -331,7 +330,7 @@ fn templates_push_too() {
 
 #[test]
 fn push_constants_are_kept_by_byte() {
-    let mut fixture = strict();
+    let fixture = strict();
     let range = |stage_flags, offset, size| vk::PushConstantRange { stage_flags, offset, size };
     let vertex = vk::ShaderStageFlags::VERTEX;
     let layout = fixture.pipeline_layout_with(&[], &[range(STAGES, 0, 16), range(vertex, 8, 16)]);

@@ -22,7 +22,7 @@ fn copy(
 
 #[test]
 fn copies_move_what_is_written_and_what_is_not() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[many(0, STORAGE, 3)]);
     let pool = fixture.pool(2, &[(STORAGE, 6)]);
     let sets = fixture.sets(pool, &[layout; 2]).unwrap();
@@ -42,7 +42,7 @@ fn copies_move_what_is_written_and_what_is_not() {
 
 #[test]
 fn copies_see_what_the_same_call_writes() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pool = fixture.pool(2, &[(STORAGE, 2)]);
     let sets = fixture.sets(pool, &[layout; 2]).unwrap();
@@ -57,7 +57,7 @@ fn copies_see_what_the_same_call_writes() {
 
 #[test]
 fn copies_that_do_not_fit() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[many(0, STORAGE, 3), at(1, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool(2, &[(STORAGE, 6), (Type::UNIFORM_BUFFER, 2)]);
     let sets = fixture.sets(pool, &[layout; 2]).unwrap();

@@ -5,25 +5,12 @@ use ash::vk;
 use ash::vk::DescriptorType as Type;
 use ash::vk::Handle as _;
 
-use crate::tests::{refuses, reports};
+use crate::tests::{destroy_all, refuses, reports};
 use crate::{Gpu, GpuBuilder};
 
 pub(super) struct DescriptorFixture {
     pub(super) gpu: Gpu,
     pub(super) commands: vk::CommandBuffer,
-    command_pool: vk::CommandPool,
-    made: Vec<Made>,
-}
-
-enum Made {
-    Layout(vk::DescriptorSetLayout),
-    PipelineLayout(vk::PipelineLayout),
-    Pool(vk::DescriptorPool),
-    Sampler(vk::Sampler),
-    Template(vk::DescriptorUpdateTemplate),
-    Buffer(vk::Buffer, vk::DeviceMemory),
-    BufferView(vk::BufferView),
-    Image(vk::Image, vk::DeviceMemory, vk::ImageView),
 }
 
 /// One descriptor at a binding.
@@ -48,7 +35,7 @@ impl DescriptorFixture {
         let info =
             vk::CommandBufferAllocateInfo::default().command_pool(command_pool).command_buffer_count(1);
         let commands = unsafe { gpu.device().allocate_command_buffers(&info) }.unwrap()[0];
-        Self { gpu, commands, command_pool, made: Vec::new() }
+        Self { gpu, commands }
     }
 
     pub(super) fn device(&self) -> &ash::Device {
@@ -56,24 +43,19 @@ impl DescriptorFixture {
     }
 
     pub(super) fn try_layout(
-        &mut self,
+        &self,
         info: &vk::DescriptorSetLayoutCreateInfo<'_>,
     ) -> Result<vk::DescriptorSetLayout, vk::Result> {
-        let layout = unsafe { self.device().create_descriptor_set_layout(info, None) }?;
-        self.made.push(Made::Layout(layout));
-        Ok(layout)
+        unsafe { self.device().create_descriptor_set_layout(info, None) }
     }
 
-    pub(super) fn layout(
-        &mut self,
-        bindings: &[vk::DescriptorSetLayoutBinding<'_>],
-    ) -> vk::DescriptorSetLayout {
+    pub(super) fn layout(&self, bindings: &[vk::DescriptorSetLayoutBinding<'_>]) -> vk::DescriptorSetLayout {
         self.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings)).unwrap()
     }
 
     /// A layout with binding flags, and the flags that they need.
     pub(super) fn flagged(
-        &mut self,
+        &self,
         bindings: &[vk::DescriptorSetLayoutBinding<'_>],
         flags: &[vk::DescriptorBindingFlags],
     ) -> vk::DescriptorSetLayout {
@@ -85,7 +67,7 @@ impl DescriptorFixture {
     }
 
     pub(super) fn push_layout(
-        &mut self,
+        &self,
         bindings: &[vk::DescriptorSetLayoutBinding<'_>],
     ) -> vk::DescriptorSetLayout {
         let flags = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
@@ -93,41 +75,36 @@ impl DescriptorFixture {
             .unwrap()
     }
 
-    pub(super) fn destroy_layout(&mut self, layout: vk::DescriptorSetLayout) {
-        self.made.retain(|made| !matches!(made, Made::Layout(other) if *other == layout));
+    pub(super) fn destroy_layout(&self, layout: vk::DescriptorSetLayout) {
         unsafe { self.device().destroy_descriptor_set_layout(layout, None) };
     }
 
-    pub(super) fn pipeline_layout(&mut self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
+    pub(super) fn pipeline_layout(&self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
         self.pipeline_layout_with(sets, &[])
     }
 
     pub(super) fn pipeline_layout_with(
-        &mut self,
+        &self,
         sets: &[vk::DescriptorSetLayout],
         ranges: &[vk::PushConstantRange],
     ) -> vk::PipelineLayout {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(ranges);
-        let layout = unsafe { self.device().create_pipeline_layout(&info, None) }.unwrap();
-        self.made.push(Made::PipelineLayout(layout));
-        layout
+        unsafe { self.device().create_pipeline_layout(&info, None) }.unwrap()
     }
 
     pub(super) fn try_pool(
-        &mut self,
+        &self,
         info: &vk::DescriptorPoolCreateInfo<'_>,
     ) -> Result<vk::DescriptorPool, vk::Result> {
-        let pool = unsafe { self.device().create_descriptor_pool(info, None) }?;
-        self.made.push(Made::Pool(pool));
-        Ok(pool)
+        unsafe { self.device().create_descriptor_pool(info, None) }
     }
 
-    pub(super) fn pool(&mut self, max_sets: u32, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
+    pub(super) fn pool(&self, max_sets: u32, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
         self.pool_with(max_sets, sizes, vk::DescriptorPoolCreateFlags::empty())
     }
 
     pub(super) fn pool_with(
-        &mut self,
+        &self,
         max_sets: u32,
         sizes: &[(Type, u32)],
         flags: vk::DescriptorPoolCreateFlags,
@@ -138,7 +115,7 @@ impl DescriptorFixture {
     }
 
     /// A pool for one set with one inline uniform block.
-    pub(super) fn inline_pool(&mut self, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
+    pub(super) fn inline_pool(&self, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
         let sizes = pool_sizes(sizes);
         let mut inline =
             vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
@@ -146,8 +123,7 @@ impl DescriptorFixture {
         self.try_pool(&info.push_next(&mut inline)).unwrap()
     }
 
-    pub(super) fn destroy_pool(&mut self, pool: vk::DescriptorPool) {
-        self.made.retain(|made| !matches!(made, Made::Pool(other) if *other == pool));
+    pub(super) fn destroy_pool(&self, pool: vk::DescriptorPool) {
         unsafe { self.device().destroy_descriptor_pool(pool, None) };
     }
 
@@ -190,24 +166,19 @@ impl DescriptorFixture {
         unsafe { self.device().free_descriptor_sets(pool, &[set]) }
     }
 
-    pub(super) fn sampler(&mut self) -> vk::Sampler {
-        let sampler =
-            unsafe { self.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
-        self.made.push(Made::Sampler(sampler));
-        sampler
+    pub(super) fn sampler(&self) -> vk::Sampler {
+        unsafe { self.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap()
     }
 
     pub(super) fn template(
-        &mut self,
+        &self,
         info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
     ) -> Result<vk::DescriptorUpdateTemplate, vk::Result> {
-        let template = unsafe { self.device().create_descriptor_update_template(info, None) }?;
-        self.made.push(Made::Template(template));
-        Ok(template)
+        unsafe { self.device().create_descriptor_update_template(info, None) }
     }
 
     /// A uniform, storage and texel buffer of 1024 bytes.
-    pub(super) fn buffer(&mut self) -> vk::Buffer {
+    pub(super) fn buffer(&self) -> vk::Buffer {
         let usage = vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER
@@ -215,24 +186,21 @@ impl DescriptorFixture {
         self.buffer_of(1024, usage)
     }
 
-    pub(super) fn buffer_of(&mut self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
+    pub(super) fn buffer_of(&self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
         let info = vk::BufferCreateInfo::default().size(size).usage(usage);
         let buffer = unsafe { self.device().create_buffer(&info, None) }.unwrap();
         let needs = unsafe { self.device().get_buffer_memory_requirements(buffer) };
         let memory = self.memory(needs);
         unsafe { self.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
-        self.made.push(Made::Buffer(buffer, memory));
         buffer
     }
 
-    pub(super) fn buffer_view(&mut self, buffer: vk::Buffer) -> vk::BufferView {
+    pub(super) fn buffer_view(&self, buffer: vk::Buffer) -> vk::BufferView {
         let info = vk::BufferViewCreateInfo::default()
             .buffer(buffer)
             .format(vk::Format::R8G8B8A8_UNORM)
             .range(vk::WHOLE_SIZE);
-        let view = unsafe { self.device().create_buffer_view(&info, None) }.unwrap();
-        self.made.push(Made::BufferView(view));
-        view
+        unsafe { self.device().create_buffer_view(&info, None) }.unwrap()
     }
 
     fn memory(&self, needs: vk::MemoryRequirements) -> vk::DeviceMemory {
@@ -242,12 +210,12 @@ impl DescriptorFixture {
         unsafe { self.device().allocate_memory(&info, None) }.unwrap()
     }
 
-    pub(super) fn image_view(&mut self, usage: vk::ImageUsageFlags) -> vk::ImageView {
+    pub(super) fn image_view(&self, usage: vk::ImageUsageFlags) -> vk::ImageView {
         self.view_of(vk::Format::R8G8B8A8_UNORM, vk::ImageAspectFlags::COLOR, usage)
     }
 
     pub(super) fn view_of(
-        &mut self,
+        &self,
         format: vk::Format,
         aspects: vk::ImageAspectFlags,
         usage: vk::ImageUsageFlags,
@@ -265,9 +233,7 @@ impl DescriptorFixture {
         unsafe { self.device().bind_image_memory(image, memory, 0) }.unwrap();
         let range = crate::tests::whole(aspects);
         let info = vk::ImageViewCreateInfo::default().image(image).subresource_range(range);
-        let view = unsafe { self.device().create_image_view(&info, None) }.unwrap();
-        self.made.push(Made::Image(image, memory, view));
-        view
+        unsafe { self.device().create_image_view(&info, None) }.unwrap()
     }
 
     /// Writes one buffer to one descriptor.
@@ -390,30 +356,8 @@ pub(super) fn pool_sizes(sizes: &[(Type, u32)]) -> Vec<vk::DescriptorPoolSize> {
 
 impl Drop for DescriptorFixture {
     fn drop(&mut self) {
-        let device = self.gpu.device();
-        unsafe { device.device_wait_idle() }.unwrap();
-        unsafe { device.destroy_command_pool(self.command_pool, None) };
-        for made in self.made.drain(..).rev() {
-            match made {
-                Made::Layout(layout) => unsafe { device.destroy_descriptor_set_layout(layout, None) },
-                Made::PipelineLayout(layout) => unsafe { device.destroy_pipeline_layout(layout, None) },
-                Made::Pool(pool) => unsafe { device.destroy_descriptor_pool(pool, None) },
-                Made::Sampler(sampler) => unsafe { device.destroy_sampler(sampler, None) },
-                Made::Template(template) => unsafe {
-                    device.destroy_descriptor_update_template(template, None);
-                },
-                Made::Buffer(buffer, memory) => unsafe {
-                    device.destroy_buffer(buffer, None);
-                    device.free_memory(memory, None);
-                },
-                Made::BufferView(view) => unsafe { device.destroy_buffer_view(view, None) },
-                Made::Image(image, memory, view) => unsafe {
-                    device.destroy_image_view(view, None);
-                    device.destroy_image(image, None);
-                    device.free_memory(memory, None);
-                },
-            }
-        }
+        unsafe { self.device().device_wait_idle() }.unwrap();
+        destroy_all(&self.gpu);
         if !std::thread::panicking() {
             assert!(self.gpu.live().is_empty(), "{:?}", self.gpu.live());
             assert_eq!(self.gpu.take_messages(), []);

@@ -8,7 +8,7 @@ use vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 
 /// Makes a layout that breaks a rule, and asks whether it could be made.
 #[track_caller]
-fn refused(fixture: &mut DescriptorFixture, info: &vk::DescriptorSetLayoutCreateInfo<'_>, rule: &str) {
+fn refused(fixture: &DescriptorFixture, info: &vk::DescriptorSetLayoutCreateInfo<'_>, rule: &str) {
     assert_eq!(fixture.try_layout(info), Err(WRONG));
     fixture.expect(rule);
     let mut support = vk::DescriptorSetLayoutSupport::default();
@@ -19,7 +19,7 @@ fn refused(fixture: &mut DescriptorFixture, info: &vk::DescriptorSetLayoutCreate
 
 #[test]
 fn bindings_that_contradict_themselves() {
-    let mut fixture = strict();
+    let fixture = strict();
     let samplers = [foreign()];
     let push = LayoutFlags::PUSH_DESCRIPTOR_KHR;
     let none = LayoutFlags::empty();
@@ -37,13 +37,13 @@ fn bindings_that_contradict_themselves() {
         (vec![at(0, Type::MUTABLE_EXT)], none, "CreateInfo-pBindings-07303"),
     ] {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
-        refused(&mut fixture, &info, &format!("VUID-VkDescriptorSetLayout{rule}"));
+        refused(&fixture, &info, &format!("VUID-VkDescriptorSetLayout{rule}"));
     }
 }
 
 #[test]
 fn binding_flags_that_contradict_themselves() {
-    let mut fixture = strict();
+    let fixture = strict();
     let (after, variable) = (Flags::UPDATE_AFTER_BIND, Flags::VARIABLE_DESCRIPTOR_COUNT);
     let two = [at(0, Type::UNIFORM_BUFFER), at(1, Type::UNIFORM_BUFFER)];
     let dynamic = [at(0, Type::STORAGE_BUFFER_DYNAMIC)];
@@ -61,13 +61,13 @@ fn binding_flags_that_contradict_themselves() {
     for (bindings, layout_flags, flags, rule) in cases {
         let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(flags);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings).flags(layout_flags);
-        refused(&mut fixture, &info.push_next(&mut flags), &format!("VUID-VkDescriptorSetLayout{rule}"));
+        refused(&fixture, &info.push_next(&mut flags), &format!("VUID-VkDescriptorSetLayout{rule}"));
     }
 }
 
 #[test]
 fn a_layout_that_updates_after_bind_has_no_dynamic_buffers() {
-    let mut fixture = strict();
+    let fixture = strict();
     let bindings = [at(0, Type::UNIFORM_BUFFER), at(1, Type::UNIFORM_BUFFER_DYNAMIC)];
     let flags = [Flags::UPDATE_AFTER_BIND, Flags::empty()];
     let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
@@ -75,7 +75,7 @@ fn a_layout_that_updates_after_bind_has_no_dynamic_buffers() {
         .bindings(&bindings)
         .flags(LayoutFlags::UPDATE_AFTER_BIND_POOL)
         .push_next(&mut flags);
-    refused(&mut fixture, &info, "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001");
+    refused(&fixture, &info, "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_layout_that_is_not_supported_is_not_made() {
     let mut limits = profile("nvidia-h200").limits.descriptors;
     limits.max_per_set_descriptors = 1000;
     limits.per_stage.storage_buffers = 16;
-    let mut fixture = DescriptorFixture::new(Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits));
+    let fixture = DescriptorFixture::new(Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits));
     for bindings in [[many(0, Type::STORAGE_BUFFER, 17)], [many(0, Type::SAMPLED_IMAGE, 1001)]] {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
         let mut support = vk::DescriptorSetLayoutSupport::default();
@@ -99,7 +99,7 @@ fn a_layout_that_is_not_supported_is_not_made() {
 #[test]
 fn flags_and_types_whose_features_are_not_enabled() {
     // It has inline uniform blocks and push descriptors, and nothing of descriptor indexing.
-    let mut fixture = DescriptorFixture::new(Gpu::builder(profile("lavapipe")));
+    let fixture = DescriptorFixture::new(Gpu::builder(profile("lavapipe")));
     let bindings = [at(0, Type::STORAGE_BUFFER)];
     let (none, after) = (LayoutFlags::empty(), LayoutFlags::UPDATE_AFTER_BIND_POOL);
     for (flag, layout, rule) in [
@@ -112,23 +112,23 @@ fn flags_and_types_whose_features_are_not_enabled() {
         let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(layout);
         let rule = format!("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBinding{rule}");
-        refused(&mut fixture, &info.push_next(&mut flags), &rule);
+        refused(&fixture, &info.push_next(&mut flags), &rule);
     }
     let types = [Type::STORAGE_BUFFER];
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
     let bindings = [at(0, Type::MUTABLE_EXT)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
-    refused(&mut fixture, &info, "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595");
-    let mut fixture = DescriptorFixture::new(Gpu::builder(profile("swiftshader")));
+    refused(&fixture, &info, "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595");
+    let fixture = DescriptorFixture::new(Gpu::builder(profile("swiftshader")));
     let bindings = [many(0, Type::INLINE_UNIFORM_BLOCK, 16)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    refused(&mut fixture, &info, "VUID-VkDescriptorSetLayoutBinding-descriptorType-04604");
+    refused(&fixture, &info, "VUID-VkDescriptorSetLayoutBinding-descriptorType-04604");
 }
 
 #[test]
 fn a_mutable_list_has_no_types_that_cannot_change() {
-    let mut fixture = strict();
+    let fixture = strict();
     for (kind, number) in [
         (Type::MUTABLE_EXT, 4600),
         (Type::UNIFORM_BUFFER_DYNAMIC, 4601),
@@ -142,7 +142,7 @@ fn a_mutable_list_has_no_types_that_cannot_change() {
         let bindings = [at(0, Type::MUTABLE_EXT)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
         let rule = format!("VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-0{number}");
-        refused(&mut fixture, &info, &rule);
+        refused(&fixture, &info, &rule);
     }
 }
 
@@ -179,7 +179,7 @@ fn pipeline_layouts_keep_to_the_limits() {
     limits.per_set.storage_buffers = 5;
     limits.per_stage.sampled_images = 4;
     limits.per_set_update_after_bind.uniform_buffers = 8;
-    let mut fixture = DescriptorFixture::new(Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits));
+    let fixture = DescriptorFixture::new(Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits));
     let storage = fixture.layout(&[many(0, Type::STORAGE_BUFFER, 2), at(1, Type::STORAGE_BUFFER_DYNAMIC)]);
     let images = fixture.layout(&[many(0, Type::SAMPLED_IMAGE, 2), at(1, Type::UNIFORM_TEXEL_BUFFER)]);
     let after = fixture.flagged(&[many(0, Type::UNIFORM_BUFFER, 6)], &[Flags::UPDATE_AFTER_BIND]);

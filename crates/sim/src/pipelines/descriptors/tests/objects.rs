@@ -10,7 +10,7 @@ const STORAGE: Type = Type::STORAGE_BUFFER;
 
 #[test]
 fn a_layout_may_go_before_its_sets_but_then_they_are_not_updated() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pool = fixture.pool(1, &[(STORAGE, 1)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -24,7 +24,7 @@ fn a_layout_may_go_before_its_sets_but_then_they_are_not_updated() {
 
 #[test]
 fn sets_are_freed_only_where_the_pool_lets_them() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
     let (plain, free, other) = (
@@ -55,7 +55,7 @@ fn sets_are_freed_only_where_the_pool_lets_them() {
 
 #[test]
 fn pools_that_contradict_themselves() {
-    let mut fixture = strict();
+    let fixture = strict();
     let none = vk::DescriptorPoolCreateFlags::empty();
     let host_only = vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT;
     for (max_sets, size, flags, rule) in [
@@ -88,7 +88,7 @@ fn pools_that_contradict_themselves() {
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
     assert_eq!(fixture.try_pool(&info.push_next(&mut mutable)), Err(WRONG));
     fixture.expect("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787");
-    let mut old = DescriptorFixture::new(Gpu::builder(profile("lavapipe")));
+    let old = DescriptorFixture::new(Gpu::builder(profile("lavapipe")));
     for (size, flags, rule) in [
         ((Type::MUTABLE_EXT, 1), none, "VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608"),
         ((STORAGE, 1), host_only, "VUID-VkDescriptorPoolCreateInfo-flags-04609"),
@@ -102,7 +102,7 @@ fn pools_that_contradict_themselves() {
 
 #[test]
 fn sets_that_a_pool_cannot_hold() {
-    let mut fixture = strict();
+    let fixture = strict();
     let after = fixture.flagged(&[at(0, STORAGE)], &[vk::DescriptorBindingFlags::UPDATE_AFTER_BIND]);
     let flags = vk::DescriptorSetLayoutCreateFlags::HOST_ONLY_POOL_EXT;
     let host_only = fixture.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().flags(flags)).unwrap();
@@ -136,7 +136,7 @@ fn sets_that_a_pool_cannot_hold() {
 
 #[test]
 fn a_set_for_the_host_is_copied_from_and_not_bound() {
-    let mut fixture = strict();
+    let fixture = strict();
     let flags = vk::DescriptorSetLayoutCreateFlags::HOST_ONLY_POOL_EXT;
     let bindings = [at(0, STORAGE)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
@@ -187,7 +187,7 @@ fn everything_is_counted_and_what_is_left_behind_is_reported() {
 
 #[test]
 fn stale_and_foreign_handles_are_reported_and_null_is_nothing() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pool = fixture.pool(1, &[(STORAGE, 1)]);
     fixture.destroy_pool(pool);

@@ -9,7 +9,7 @@ const FREE: vk::DescriptorPoolCreateFlags = vk::DescriptorPoolCreateFlags::FREE_
 
 /// A set of one storage buffer in a submission that is not done.
 fn pending() -> (DescriptorFixture, vk::DescriptorPool, vk::DescriptorSet) {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pipeline = fixture.pipeline_layout(&[layout]);
     let pool = fixture.pool_with(4, &[(STORAGE, 4)], FREE);
@@ -30,7 +30,7 @@ fn a_pool_is_not_reset_while_a_submission_uses_a_set_of_it() {
 
 #[test]
 fn a_pool_is_not_destroyed_while_a_submission_uses_a_set_of_it() {
-    let (mut fixture, pool, _) = pending();
+    let (fixture, pool, _) = pending();
     fixture.destroy_pool(pool);
     fixture.expect("VUID-vkDestroyDescriptorPool-descriptorPool-00303");
     assert_eq!(fixture.gpu.live().descriptor_sets, 0);
@@ -47,7 +47,7 @@ fn a_set_is_not_freed_while_a_submission_uses_it() {
 
 #[test]
 fn a_set_is_not_written_while_a_submission_uses_it() {
-    let (mut fixture, _, set) = pending();
+    let (fixture, _, set) = pending();
     let buffer = fixture.buffer();
     fixture.write_buffer(set, (0, 0), STORAGE, buffer);
     fixture.expect("VUID-vkUpdateDescriptorSets-None-03047");
@@ -59,7 +59,7 @@ fn a_set_is_not_written_while_a_submission_uses_it() {
 
 #[test]
 fn a_set_that_waits_in_two_submissions_is_in_use_until_both_are_done() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pipeline = fixture.pipeline_layout(&[layout]);
     let pool = fixture.pool(1, &[(STORAGE, 1)]);
@@ -91,13 +91,12 @@ fn a_set_that_waits_in_two_submissions_is_in_use_until_both_are_done() {
     unsafe { fixture.device().signal_semaphore(&info) }.unwrap();
     fixture.gpu.run_pending();
     fixture.reset(pool).unwrap();
-    unsafe { fixture.device().destroy_semaphore(semaphore, None) };
 }
 
 /// Reports for a set that is written before and after a command buffer with it is submitted, and whether that can be
 /// submitted.
 fn updates(flags: Flags) -> (bool, Vec<&'static str>) {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.flagged(&[at(0, STORAGE)], &[flags]);
     let pipeline = fixture.pipeline_layout(&[layout]);
     let pool = fixture.pool_with(4, &[(STORAGE, 4)], vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
@@ -134,7 +133,7 @@ fn when_a_set_may_be_written_is_a_matter_of_its_flags() {
 #[test]
 fn a_command_buffer_does_not_survive_the_end_of_its_sets() {
     for destroy in [false, true] {
-        let mut fixture = strict();
+        let fixture = strict();
         let layout = fixture.layout(&[at(0, STORAGE)]);
         let pipeline = fixture.pipeline_layout(&[layout]);
         let pool = fixture.pool(4, &[(STORAGE, 4)]);
@@ -153,7 +152,7 @@ fn a_command_buffer_does_not_survive_the_end_of_its_sets() {
 
 #[test]
 fn a_copy_into_a_set_that_a_submission_uses() {
-    let (mut fixture, pool, set) = pending();
+    let (fixture, pool, set) = pending();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let source = fixture.set(pool, layout).unwrap();
     let buffer = fixture.buffer();

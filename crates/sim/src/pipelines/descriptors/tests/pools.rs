@@ -9,7 +9,7 @@ fn fixture(policy: DescriptorPoolPolicy) -> DescriptorFixture {
 
 #[test]
 fn a_strict_pool_ends_with_its_sets() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool(4, &[(Type::UNIFORM_BUFFER, 100)]);
     assert_eq!(fixture.sets(pool, &[layout; 4]).unwrap().len(), 4);
@@ -21,7 +21,7 @@ fn a_strict_pool_ends_with_its_sets() {
 
 #[test]
 fn a_strict_pool_ends_with_the_descriptors_of_any_type() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER), many(1, Type::STORAGE_BUFFER, 3)]);
     let pool = fixture.pool(100, &[(Type::UNIFORM_BUFFER, 100), (Type::STORAGE_BUFFER, 8)]);
     assert!(fixture.sets(pool, &[layout; 2]).is_ok());
@@ -38,7 +38,7 @@ fn a_strict_pool_ends_with_the_descriptors_of_any_type() {
 
 #[test]
 fn a_pool_that_counts_sets_takes_any_descriptors() {
-    let mut fixture = fixture(DescriptorPoolPolicy::CountsSets);
+    let fixture = fixture(DescriptorPoolPolicy::CountsSets);
     let layout = fixture.layout(&[many(0, Type::UNIFORM_BUFFER, 5)]);
     let pool = fixture.pool(8, &[(Type::STORAGE_BUFFER, 8)]);
     assert!(fixture.sets(pool, &[layout; 8]).is_ok());
@@ -49,7 +49,7 @@ fn a_pool_that_counts_sets_takes_any_descriptors() {
 
 #[test]
 fn a_pool_that_never_refuses_counts_what_it_should_have_refused() {
-    let mut fixture = fixture(DescriptorPoolPolicy::NeverRefuses);
+    let fixture = fixture(DescriptorPoolPolicy::NeverRefuses);
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool(4, &[(Type::UNIFORM_BUFFER, 4)]);
     for _ in 0..4 {
@@ -68,7 +68,7 @@ fn a_pool_that_never_refuses_counts_what_it_should_have_refused() {
 
 #[test]
 fn what_went_past_a_pool_is_not_given_back_twice() {
-    let mut fixture = fixture(DescriptorPoolPolicy::CountsSets);
+    let fixture = fixture(DescriptorPoolPolicy::CountsSets);
     let layout = fixture.layout(&[many(0, Type::UNIFORM_BUFFER, 3)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
     let pool = fixture.pool_with(10, &[(Type::UNIFORM_BUFFER, 4)], flags);
@@ -85,7 +85,7 @@ fn what_went_past_a_pool_is_not_given_back_twice() {
 
 #[test]
 fn sets_that_are_freed_make_room_again() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[many(0, Type::SAMPLED_IMAGE, 2)]);
     let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
     let pool = fixture.pool_with(2, &[(Type::SAMPLED_IMAGE, 4)], flags);
@@ -100,7 +100,7 @@ fn sets_that_are_freed_make_room_again() {
 
 #[test]
 fn a_call_for_many_sets_that_fails_allocates_none() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool(3, &[(Type::UNIFORM_BUFFER, 3)]);
     let layouts = [layout; 4];
@@ -115,10 +115,10 @@ fn a_call_for_many_sets_that_fails_allocates_none() {
 
 #[test]
 fn inline_uniform_blocks_take_bytes_and_bindings() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout =
         fixture.layout(&[many(0, Type::INLINE_UNIFORM_BLOCK, 16), many(1, Type::INLINE_UNIFORM_BLOCK, 4)]);
-    let mut pool = |bytes, bindings| {
+    let pool = |bytes, bindings| {
         let sizes = fixture::pool_sizes(&[(Type::INLINE_UNIFORM_BLOCK, bytes)]);
         let mut inline = vk::DescriptorPoolInlineUniformBlockCreateInfo::default()
             .max_inline_uniform_block_bindings(bindings);
@@ -137,7 +137,7 @@ fn inline_uniform_blocks_take_bytes_and_bindings() {
 
 #[test]
 fn a_variable_count_takes_what_was_asked_for_and_not_the_most() {
-    let mut fixture = strict();
+    let fixture = strict();
     let flags = vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT;
     let bindings = [at(0, Type::SAMPLER), many(1, Type::SAMPLED_IMAGE, 1000)];
     let layout = fixture.flagged(&bindings, &[vk::DescriptorBindingFlags::empty(), flags]);
@@ -152,8 +152,8 @@ fn a_variable_count_takes_what_was_asked_for_and_not_the_most() {
 
 #[test]
 fn mutable_descriptors_come_from_sizes_whose_lists_have_their_types() {
-    let mut fixture = strict();
-    let layout = |fixture: &mut DescriptorFixture, types: &[Type]| {
+    let fixture = strict();
+    let layout = |fixture: &DescriptorFixture, types: &[Type]| {
         let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(types)];
         let mut mutable =
             vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
@@ -161,8 +161,8 @@ fn mutable_descriptors_come_from_sizes_whose_lists_have_their_types() {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
         fixture.try_layout(&info).unwrap()
     };
-    let buffers = layout(&mut fixture, &[Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER]);
-    let images = layout(&mut fixture, &[Type::SAMPLED_IMAGE]);
+    let buffers = layout(&fixture, &[Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER]);
+    let images = layout(&fixture, &[Type::SAMPLED_IMAGE]);
     let types = [Type::STORAGE_BUFFER, Type::UNIFORM_BUFFER, Type::UNIFORM_TEXEL_BUFFER];
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
@@ -181,7 +181,7 @@ fn mutable_descriptors_come_from_sizes_whose_lists_have_their_types() {
 #[test]
 fn each_profile_refuses_as_its_driver_does() {
     for &profile in ALL {
-        let mut fixture = DescriptorFixture::new(Gpu::builder(profile));
+        let fixture = DescriptorFixture::new(Gpu::builder(profile));
         let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
         let few_sets = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
         let few_descriptors = fixture.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
@@ -204,7 +204,7 @@ fn without_maintenance1_asking_for_too_much_is_an_error_of_the_program() {
         .api_version(vk::API_VERSION_1_0)
         .descriptor_pools(DescriptorPoolPolicy::Strict)
         .extension("VK_KHR_bind_memory2");
-    let mut fixture = DescriptorFixture::new(builder);
+    let fixture = DescriptorFixture::new(builder);
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let few_sets = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 9)]);
     let few_descriptors = fixture.pool(9, &[(Type::UNIFORM_BUFFER, 1)]);
@@ -219,7 +219,7 @@ fn without_maintenance1_asking_for_too_much_is_an_error_of_the_program() {
 
 #[test]
 fn any_call_can_be_made_to_fail_with_any_result() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool(8, &[(Type::UNIFORM_BUFFER, 8)]);
     for result in [vk::Result::ERROR_FRAGMENTED_POOL, FULL, vk::Result::ERROR_OUT_OF_HOST_MEMORY] {
@@ -241,7 +241,7 @@ fn pools_that_update_after_bind_share_one_limit() {
     limits.max_update_after_bind_descriptors_in_all_pools = 10;
     let flags = vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
     let builder = Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits);
-    let mut fixture = DescriptorFixture::new(builder.clone().descriptor_pools(DescriptorPoolPolicy::Strict));
+    let fixture = DescriptorFixture::new(builder.clone().descriptor_pools(DescriptorPoolPolicy::Strict));
     let first = fixture.pool_with(1, &[(Type::UNIFORM_BUFFER, 4), (Type::SAMPLER, 3)], flags);
     let sizes = fixture::pool_sizes(&[(Type::STORAGE_IMAGE, 4)]);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).flags(flags);
@@ -258,7 +258,7 @@ fn pools_that_update_after_bind_share_one_limit() {
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).flags(flags);
         assert_eq!(fixture.try_pool(&info.push_next(&mut inline)).is_ok(), expected, "{bindings}");
     }
-    let mut lenient = DescriptorFixture::new(builder.descriptor_pools(DescriptorPoolPolicy::NeverRefuses));
+    let lenient = DescriptorFixture::new(builder.descriptor_pools(DescriptorPoolPolicy::NeverRefuses));
     lenient.pool_with(1, &[(Type::UNIFORM_BUFFER, 13)], flags);
     assert_eq!(lenient.gpu.descriptor_pool_overruns(), 0, "a program may ask");
 }

@@ -17,7 +17,7 @@ fn a_count_of_sets_that_survives_a_reset_ends_the_pool() {
         (DescriptorQuirk::SET_COUNT_SURVIVES_RESET, FREE, Ok(())),
         (DescriptorQuirk::empty(), NONE, Ok(())),
     ] {
-        let mut fixture = fixture(quirks);
+        let fixture = fixture(quirks);
         let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
         let pool = fixture.pool_with(4, &[(Type::UNIFORM_BUFFER, 4)], flags);
         fixture.sets(pool, &[layout; 3]).unwrap();
@@ -35,7 +35,7 @@ fn a_pool_that_fragments_refuses_with_room_left() {
         (DescriptorQuirk::FRAGMENTS, false, Ok(())),
         (DescriptorQuirk::empty(), true, Ok(())),
     ] {
-        let mut fixture = fixture(quirks);
+        let fixture = fixture(quirks);
         let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
         let pool = fixture.pool_with(256, &[(Type::UNIFORM_BUFFER, 256)], FREE);
         for _ in 0..128 {
@@ -58,7 +58,7 @@ fn a_pool_that_fragments_refuses_with_room_left() {
 
 #[test]
 fn a_reset_that_leaks_loses_the_sets_of_its_time() {
-    let mut fixture = fixture(DescriptorQuirk::RESET_LEAKS);
+    let fixture = fixture(DescriptorQuirk::RESET_LEAKS);
     let layout = fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let pool = fixture.pool_with(8, &[(Type::UNIFORM_BUFFER, 8)], FREE);
     let sets = fixture.sets(pool, &[layout; 5]).unwrap();

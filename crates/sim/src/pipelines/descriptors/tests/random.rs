@@ -28,7 +28,7 @@ impl Model {
 fn program(seed: u64, policy: DescriptorPoolPolicy) {
     let mut random = fastrand::Rng::with_seed(seed);
     let builder = Gpu::builder(profile("nvidia-h200")).descriptor_pools(policy);
-    let mut fixture = DescriptorFixture::new(builder);
+    let fixture = DescriptorFixture::new(builder);
     let layouts: Vec<_> = (0..6)
         .map(|_| {
             let counts: [u32; 3] = std::array::from_fn(|_| random.u32(0..4));

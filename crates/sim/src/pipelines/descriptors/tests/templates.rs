@@ -32,7 +32,7 @@ fn entries() -> [vk::DescriptorUpdateTemplateEntry; 3] {
 
 #[test]
 fn a_template_finds_its_data() {
-    let mut fixture = strict();
+    let fixture = strict();
     let bindings = [many(0, STORAGE, 2), many(1, Type::INLINE_UNIFORM_BLOCK, 8), at(2, Type::SAMPLER)];
     let layout = fixture.layout(&bindings);
     let pool = fixture.inline_pool(&[(STORAGE, 2), (Type::INLINE_UNIFORM_BLOCK, 8), (Type::SAMPLER, 1)]);
@@ -78,7 +78,7 @@ fn a_template_finds_its_data() {
 
 #[test]
 fn a_template_is_for_one_layout() {
-    let mut fixture = strict();
+    let fixture = strict();
     let (one, other) = (fixture.layout(&[at(0, STORAGE)]), fixture.layout(&[at(0, Type::UNIFORM_BUFFER)]));
     let pool = fixture.pool(1, &[(Type::UNIFORM_BUFFER, 1)]);
     let set = fixture.set(pool, other).unwrap();
@@ -97,7 +97,7 @@ fn a_template_is_for_one_layout() {
 
 #[test]
 fn templates_that_contradict_themselves() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE)]);
     let pipeline = fixture.pipeline_layout(&[layout]);
     let entries = [vk::DescriptorUpdateTemplateEntry::default()

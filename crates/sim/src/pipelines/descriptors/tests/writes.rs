@@ -13,7 +13,7 @@ fn whole(buffer: vk::Buffer) -> vk::DescriptorBufferInfo {
 
 #[test]
 fn what_is_written_is_found() {
-    let mut fixture = strict();
+    let fixture = strict();
     let bindings = [
         many(0, UNIFORM, 2),
         at(2, Type::UNIFORM_TEXEL_BUFFER),
@@ -74,7 +74,7 @@ fn what_is_written_is_found() {
 
 #[test]
 fn a_write_goes_on_in_the_bindings_behind() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[many(0, STORAGE, 2), many(1, STORAGE, 0), many(2, STORAGE, 2)]);
     let pool = fixture.pool(1, &[(STORAGE, 4)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -89,7 +89,7 @@ fn a_write_goes_on_in_the_bindings_behind() {
 
 #[test]
 fn a_write_does_not_go_on_into_another_kind_of_binding() {
-    let mut fixture = strict();
+    let fixture = strict();
     let mut vertex = at(1, STORAGE);
     vertex.stage_flags = vk::ShaderStageFlags::VERTEX;
     for second in [at(1, UNIFORM), vertex] {
@@ -112,7 +112,7 @@ fn a_write_does_not_go_on_into_another_kind_of_binding() {
 
 #[test]
 fn one_wrong_write_keeps_all_others_of_its_call_out() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, STORAGE), at(1, STORAGE)]);
     let pool = fixture.pool(1, &[(STORAGE, 2)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -128,7 +128,7 @@ fn one_wrong_write_keeps_all_others_of_its_call_out() {
 
 #[test]
 fn writes_to_places_that_are_not_there() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[many(0, STORAGE, 2), many(2, STORAGE, 1)]);
     let pool = fixture.pool(4, &[(STORAGE, 12)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -157,7 +157,7 @@ fn writes_to_places_that_are_not_there() {
 
 #[test]
 fn a_variable_binding_ends_where_the_set_says() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout =
         fixture.flagged(&[many(0, STORAGE, 100)], &[vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT]);
     let pool = fixture.pool(2, &[(STORAGE, 10)]);
@@ -174,7 +174,7 @@ fn a_variable_binding_ends_where_the_set_says() {
 
 #[test]
 fn buffers_that_do_not_fit_their_descriptors() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, UNIFORM), at(1, STORAGE)]);
     let pool = fixture.pool(1, &[(UNIFORM, 1), (STORAGE, 1)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -217,7 +217,7 @@ fn buffers_that_do_not_fit_their_descriptors() {
 
 #[test]
 fn views_and_samplers_that_do_not_fit_their_descriptors() {
-    let mut fixture = strict();
+    let fixture = strict();
     let bindings = [
         at(0, Type::SAMPLED_IMAGE),
         at(1, Type::STORAGE_IMAGE),
@@ -270,7 +270,7 @@ fn views_and_samplers_that_do_not_fit_their_descriptors() {
 
 #[test]
 fn inline_uniform_blocks_are_written_in_fours() {
-    let mut fixture = strict();
+    let fixture = strict();
     let kind = Type::INLINE_UNIFORM_BLOCK;
     let layout = fixture.layout(&[many(0, kind, 16)]);
     let pool = fixture.inline_pool(&[(kind, 16)]);
@@ -294,7 +294,7 @@ fn inline_uniform_blocks_are_written_in_fours() {
 
 #[test]
 fn immutable_samplers_are_there_and_stay() {
-    let mut fixture = strict();
+    let fixture = strict();
     let (own, other) = (fixture.sampler(), fixture.sampler());
     let samplers = [own];
     let bindings = [
@@ -321,7 +321,7 @@ fn immutable_samplers_are_there_and_stay() {
 
 #[test]
 fn a_descriptor_is_of_depth_or_of_stencil() {
-    let mut fixture = strict();
+    let fixture = strict();
     let layout = fixture.layout(&[at(0, Type::SAMPLED_IMAGE)]);
     let pool = fixture.pool(1, &[(Type::SAMPLED_IMAGE, 1)]);
     let set = fixture.set(pool, layout).unwrap();
@@ -342,7 +342,7 @@ fn a_descriptor_is_of_depth_or_of_stencil() {
 
 #[test]
 fn a_mutable_descriptor_becomes_what_its_list_has() {
-    let mut fixture = strict();
+    let fixture = strict();
     let types = [STORAGE, UNIFORM];
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
