@@ -41,11 +41,12 @@ impl MeasuredRow {
         self.figures.get(&kind)?.pair
     }
 
-    /// Returns an error if Sublet reserved more than VMA at the peak.
+    /// Returns an error if Sublet reserved over 1 % more than VMA at the peak. In pools with a fixed number of blocks both
+    /// reserve the same, but VMA's rounds are shorter, and so the most bytes in use differ.
     pub(crate) fn check(&self) -> Result<(), String> {
         let peak = |kind| self.figures.get(&kind)?.reserved_peak;
         match (peak(PeerKind::Sublet), peak(PeerKind::Vma)) {
-            (Some(own), Some(vma)) if own > vma => {
+            (Some(own), Some(vma)) if own > 1.01 * vma => {
                 Err(format!("{}: {own:.2} bytes are reserved for each live one, VMA: {vma:.2}", self.id))
             }
             _ => Ok(()),
