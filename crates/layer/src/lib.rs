@@ -21,6 +21,7 @@
 //! calls            the recorded functions, each of which calls the next layer
 //! table, chain     functions of the next layer, pNext chains
 //! recording        files, segments, writers, live objects
+//! message          messages to the user
 //! registry         from handle to instance or device
 //! settings         environment variables
 //! ```
@@ -43,6 +44,7 @@ mod chain;
 mod device;
 mod exports;
 mod instance;
+mod message;
 mod negotiate;
 mod recording;
 mod registry;

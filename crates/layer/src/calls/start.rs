@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "queries the physical device")]
 
 use std::ffi::CStr;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +15,7 @@ use sublet::trace::{Header, TraceHeap, TraceMemoryType};
 
 use super::budget::BudgetSampler;
 use crate::instance::WatchedInstance;
+use crate::message::complain;
 use crate::recording::WatchRecording;
 use crate::settings::{WatchSettings, with_suffix};
 
@@ -121,12 +122,7 @@ impl DeviceDescription {
                 break;
             }
         }
-        // The program may have closed it.
-        let _ = writeln!(
-            io::stderr(),
-            "sublet: nothing is recorded: {} cannot be created: {error}",
-            path.display()
-        );
+        complain(&format!("nothing is recorded: {} cannot be created: {error}", path.display()));
         None
     }
 }

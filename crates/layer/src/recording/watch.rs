@@ -1,6 +1,6 @@
 //! A recording: its writers, its live objects and its files.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use super::parts::WatchParts;
 use super::segment::WatchSegment;
 use super::thread;
 use super::writer::WatchWriter;
+use crate::message::complain;
 
 /// The recording of one device.
 ///
@@ -163,8 +164,7 @@ impl WatchRecording {
     #[cold]
     fn fail(&self, why: &str) {
         if !self.ended.swap(true, Ordering::Relaxed) {
-            // The program may have closed it.
-            let _ = writeln!(io::stderr(), "sublet: the recording ends early: {why}");
+            complain(&format!("the recording ends early: {why}"));
         }
     }
 
