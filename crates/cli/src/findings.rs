@@ -111,12 +111,10 @@ pub(crate) fn compare(trace: &Path, partial: bool) -> Result<Answer, CommandFail
 fn read(path: &Path, partial: bool) -> Result<Findings, CommandFailure> {
     let bytes = files::read(path)?;
     match ForeignRecords::new(&bytes) {
-        Ok(records) => {
-            let found = Findings::of_records(&records);
+        Ok(mut records) => {
+            let found = Findings::of_records(&mut records);
             if found.damaged_bytes > 0 {
-                let mut all = records;
-                all.by_ref().for_each(drop);
-                play::undamaged(path, &all, partial)?;
+                play::undamaged(path, &records, partial)?;
             }
             Ok(found)
         }

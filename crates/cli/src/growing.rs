@@ -1,6 +1,7 @@
 //! Reads recordings that a program is still writing.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::{files, play};
 
 /// The least time between two reads of a file.
 const PAUSE: Duration = Duration::from_millis(400);
-/// A read may take one part in so many of the time, and the findings another.
+/// Reads may take one part in so many of the time, and those with findings another.
 const SHARE: u32 = 10;
 /// The most bytes of the head of a recording, which describes its device.
 const HEAD: u64 = 1 << 16;
@@ -63,8 +64,8 @@ impl GrowingRecordings {
             match self.devices.iter_mut().find(|known| known.key == found.device) {
                 Some(known) if known.path == found.path => {}
                 Some(known) => {
-                    (known.path, known.is_complete, known.judged) = (found.path, false, None);
-                    known.findings = Findings::default();
+                    (known.path, known.is_complete) = (found.path, false);
+                    (known.seen, known.judged, known.findings) = (None, None, Findings::default());
                 }
                 None => {
                     self.devices.push(GrowingRecording::new(self.devices.len() + 1, found));
@@ -146,7 +147,8 @@ struct GrowingRecording {
     label: String,
     history: History,
     findings: Findings,
-    /// The calls up to which the findings are known.
+    /// The hash of the file when it was decoded last, and when the findings were.
+    seen: Option<u64>,
     judged: Option<u64>,
     /// The version of all recordings when this one changed last; 0 before it was read.
     version: u64,
@@ -154,12 +156,12 @@ struct GrowingRecording {
     is_complete: bool,
     /// True if its last state was sent.
     was_sent: bool,
-    /// When it was read last, and how long that took; and the same of the findings.
+    /// When it was read last, and how long that took without findings; and the same of the last read with findings.
     read: Option<(Instant, Duration)>,
     judging: Option<(Instant, Duration)>,
 }
 
-/// Returns true if a task that may take a tenth of the time is not due yet.
+/// Returns true if a read that may take a tenth of the time is not due yet.
 fn is_early(last: Option<(Instant, Duration)>) -> bool {
     last.is_some_and(|(at, took)| at.elapsed() < PAUSE.max(took.saturating_mul(SHARE)))
 }
@@ -172,6 +174,7 @@ impl GrowingRecording {
             path: found.path,
             history: History::default(),
             findings: Findings::default(),
+            seen: None,
             judged: None,
             version: 0,
             is_complete: false,
@@ -181,32 +184,40 @@ impl GrowingRecording {
         }
     }
 
-    /// Reads the file again, unless that was done a moment ago. A large file is read less often. Returns true if the
-    /// state is another.
+    /// Reads the file again, unless that was done a moment ago. A large file is read less often, and the findings, which
+    /// take longer, less often than the rest. Returns true if the state is another.
     fn refresh(&mut self, now: bool) -> bool {
-        let is_known = self.is_complete && self.judged == Some(self.history.call_count());
+        let is_known = self.is_complete && self.judged.is_some() && self.judged == self.seen;
         if is_known || (!now && is_early(self.read)) {
             return false;
         }
+        let judges = now || !is_early(self.judging);
         let start = Instant::now();
-        let changed = fs::read(&self.path).is_ok_and(|bytes| self.take(&bytes, now));
-        self.read = Some((Instant::now(), start.elapsed()));
+        let changed = fs::read(&self.path).is_ok_and(|bytes| self.take(&bytes, judges));
+        let last = (Instant::now(), start.elapsed());
+        if judges {
+            self.judging = Some(last);
+            self.read = Some((last.0, self.read.map_or(Duration::ZERO, |(_, took)| took)));
+        } else {
+            self.read = Some(last);
+        }
         changed
     }
 
-    /// Takes the intact part of a file. A file without a complete head is read again later.
-    fn take(&mut self, bytes: &[u8], now: bool) -> bool {
-        let Some(GrownState { mut history, is_complete, judge }) = state(bytes) else { return false };
-        let calls = history.call_count();
-        let is_due = self.judged != Some(calls) && (now || is_complete || !is_early(self.judging));
-        if is_due {
-            let start = Instant::now();
-            self.findings = judge();
-            (self.judged, self.judging) = (Some(calls), Some((Instant::now(), start.elapsed())));
-        }
-        self.is_complete = is_complete;
-        if !is_due && self.version > 0 && calls == self.history.call_count() {
+    /// Decodes the intact part of a file, unless that was done. A file without a complete head is read again later.
+    fn take(&mut self, bytes: &[u8], judges: bool) -> bool {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        let seen = Some(hasher.finish());
+        if seen == self.judged || (seen == self.seen && !judges) {
             return false;
+        }
+        let Some(GrownState { mut history, findings, is_complete }) = state(bytes, judges) else {
+            return false;
+        };
+        (self.seen, self.is_complete) = (seen, is_complete);
+        if let Some(findings) = findings {
+            (self.judged, self.findings) = (seen, findings);
         }
         history.add_findings(&self.findings);
         self.history = history;
@@ -228,27 +239,55 @@ fn label(number: usize, path: &Path) -> String {
 }
 
 /// The state of a file.
-struct GrownState<'a> {
+struct GrownState {
     history: History,
+    /// `None` without judging, which takes longer than the rest.
+    findings: Option<Findings>,
     is_complete: bool,
-    /// Returns the findings, which takes longer than the rest.
-    judge: Box<dyn FnOnce() -> Findings + 'a>,
 }
 
-fn state(bytes: &[u8]) -> Option<GrownState<'_>> {
+/// Decodes a file, once.
+fn state(bytes: &[u8], judges: bool) -> Option<GrownState> {
     if let Ok(records) = ForeignRecords::new(bytes) {
         let header = records.header().clone();
         let mut is_complete = false;
-        let all = records.clone().inspect(|record| is_complete = record.event == Event::DeviceDestroyed);
-        let history = History::of_foreign(&header, all);
-        return Some(GrownState {
-            history,
-            is_complete,
-            judge: Box::new(move || Findings::of_records(&records)),
-        });
+        let all = records.inspect(|record| is_complete = record.event == Event::DeviceDestroyed);
+        let (history, findings) = if judges {
+            let (history, findings) = History::with_findings(&header, all);
+            (history, Some(findings))
+        } else {
+            (History::of_foreign(&header, all), None)
+        };
+        return Some(GrownState { history, findings, is_complete });
     }
     let prefix = Trace::read_prefix(bytes).ok()?;
     let history = play::history_of(&prefix.trace, None).ok()?;
-    let judge = Box::new(move || Findings::of(&prefix.trace));
-    Some(GrownState { history, is_complete: prefix.end.is_none(), judge })
+    let findings = judges.then(|| Findings::of(&prefix.trace));
+    Some(GrownState { history, findings, is_complete: prefix.end.is_none() })
+}
+
+#[cfg(test)]
+mod tests {
+    use sublet::private::foreign_recording;
+    use sublet::trace::{ForeignMemoryFlags, MemoryNumber, Record};
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_decoded_once_and_judged_once() {
+        let (memory, flags) = (MemoryNumber(1), ForeignMemoryFlags::empty());
+        let event = Event::MemoryAllocated { memory, memory_type: 0, size: 4096, flags, resource: None };
+        let mut trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
+        let found = FoundRecording { device: String::new(), path: PathBuf::new() };
+        let mut device = GrowingRecording::new(1, found);
+        let first = foreign_recording(&trace);
+        trace.records.push(Record { event: Event::DeviceDestroyed, ..Record::default() });
+        let second = foreign_recording(&trace);
+        assert!(device.take(&first, false) && device.findings.findings.is_empty());
+        assert!(!device.take(&first, false));
+        assert!(device.take(&first, true) && !device.findings.findings.is_empty());
+        assert!(!device.take(&first, true) && !device.is_complete);
+        assert!(device.take(&second, true) && device.is_complete);
+        assert!(!device.take(&second, false) && !device.take(&second, true));
+    }
 }

@@ -60,10 +60,10 @@ pub(crate) fn read_requests(path: &Path, partial: bool) -> Result<Trace, Command
     let bytes = files::read(path)?;
     let Ok(mut records) = ForeignRecords::new(&bytes) else { return of_bytes(path, &bytes, partial) };
     // A recording of many calls would not fit the memory as a trace.
-    let mut requests = ResourceRequests::default();
+    let mut requests = ResourceRequests::new(records.header().clone());
     records.by_ref().for_each(|record| requests.add(&record));
     undamaged(path, &records, partial)?;
-    Ok(requests.finish(records.header().clone()))
+    Ok(requests.finish())
 }
 
 /// Returns an error if some bytes of a foreign recording could not be read, or with `partial` a message. Says if the file
@@ -167,7 +167,7 @@ pub(crate) fn picture(
 }
 
 /// Collects what was live at each moment of a recording, and the findings. A recording of Sublet is replayed for that.
-/// A foreign recording may have too many records to keep them, so it is decoded twice: see [`History::with_findings`].
+/// A foreign recording may have too many records to keep them: see [`History::with_findings`].
 pub(crate) fn history(
     path: &Path,
     bytes: &[u8],
@@ -175,8 +175,9 @@ pub(crate) fn history(
     memory_limit: Option<u64>,
 ) -> Result<History, CommandFailure> {
     if let Ok(mut records) = ForeignRecords::new(bytes) {
-        let history = History::with_findings(&mut records);
+        let (mut history, findings) = History::with_findings(&records.header().clone(), records.by_ref());
         undamaged(path, &records, partial)?;
+        history.add_findings(&findings);
         return Ok(history);
     }
     let trace = of_bytes(path, bytes, partial)?;

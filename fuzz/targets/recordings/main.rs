@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let mut trace = prefix.trace;
     trace.records.truncate(MOST_RECORDS);
     if let Ok(mut records) = ForeignRecords::new(&repaired) {
-        let _ = History::with_findings(&mut records);
+        let _ = History::with_findings(&records.header().clone(), records.by_ref());
         let _ = Snapshot::of_trace_at(&trace, trace.records.len() / 2);
     }
     replay(&trace.resource_requests());

@@ -9,7 +9,7 @@ use crate::allocation::ResourceKind;
 use crate::create_info::AllocationCreateFlags;
 use crate::record::header::Header;
 use crate::trace::{Allocate, AllocationNumber, Event, GrantedMemory, Needs, Record, Trace, Wanted};
-use sublet_engines::cast::index;
+use sublet_engines::cast::{index, widen};
 
 /// The requests of a foreign program: the buffers and images that it binds. Its own division of memory into blocks is
 /// not among them.
@@ -42,6 +42,11 @@ use sublet_engines::cast::index;
 /// ```
 #[derive(Debug, Default)]
 pub struct ResourceRequests {
+    header: Header,
+    /// The number of added records.
+    added: u64,
+    /// The number of `records` from the opening records of a later part.
+    opening: usize,
     program: ForeignProgram,
     records: Vec<Record>,
     /// The index of the record of each request.
@@ -88,9 +93,9 @@ impl Trace {
         if !self.is_foreign() {
             return self.clone();
         }
-        let mut requests = ResourceRequests::default();
+        let mut requests = ResourceRequests::new(self.header.clone());
         self.records.iter().for_each(|record| requests.add(record));
-        requests.finish(self.header.clone())
+        requests.finish()
     }
 }
 
@@ -98,13 +103,19 @@ impl ForeignRecords<'_> {
     /// Returns the requests in the remaining records: [`Trace::resource_requests`] without a trace of all records.
     #[must_use]
     pub fn resource_requests(mut self) -> Trace {
-        let mut requests = ResourceRequests::default();
+        let mut requests = ResourceRequests::new(self.header().clone());
         self.by_ref().for_each(|record| requests.add(&record));
-        requests.finish(self.header().clone())
+        requests.finish()
     }
 }
 
 impl ResourceRequests {
+    /// Begins with the header of the recording.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self { header, ..Self::default() }
+    }
+
     /// Adds the next record of the foreign program.
     pub fn add(&mut self, record: &Record) {
         match &record.event {
@@ -138,11 +149,16 @@ impl ResourceRequests {
             }
             _ => {}
         }
+        self.added += 1;
+        if self.added == self.header.opening_records {
+            self.opening = self.records.len();
+        }
     }
 
-    /// Returns the requests. They are numbered without gaps.
+    /// Returns the requests. They are numbered without gaps. The [`opening_records`](Header::opening_records) of their
+    /// header are those for the objects that are live at the start of a later part.
     #[must_use]
-    pub fn finish(self, header: Header) -> Trace {
+    pub fn finish(mut self) -> Trace {
         let mut numbers = Vec::with_capacity(self.made.len());
         let mut next = 0_u32;
         for number in (0..).take(self.made.len()) {
@@ -159,8 +175,11 @@ impl ResourceRequests {
             *number = numbers.get(index(number.0)).copied().flatten()?;
             Some(record)
         };
-        let records = self.records.into_iter().filter_map(numbered).collect();
-        Trace { header, records, unknown_events: 0 }
+        let rest = self.records.split_off(self.opening);
+        let mut records: Vec<Record> = self.records.into_iter().filter_map(numbered).collect();
+        self.header.opening_records = widen(records.len());
+        records.extend(rest.into_iter().filter_map(numbered));
+        Trace { header: self.header, records, unknown_events: 0 }
     }
 
     fn push(&mut self, record: &Record, event: Event) {

@@ -182,7 +182,7 @@ pub(super) fn largest_of(times: u64) -> String {
     }
 }
 
-fn label(kind: &str, number: u64, name: Option<&str>) -> Box<str> {
+pub(super) fn label(kind: &str, number: u64, name: Option<&str>) -> Box<str> {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => format!("{kind} {number} \u{201c}{}\u{201d}", clean(name)).into(),
         None => format!("{kind} {number}").into(),

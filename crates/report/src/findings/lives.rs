@@ -1,6 +1,5 @@
-//! The second pass over a foreign recording: how long its memory and its attachments live.
+//! The program before shutdown, and how long its memory and its attachments live.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -8,52 +7,13 @@ use ash::vk;
 
 use super::churn::Churn;
 use super::finding::{FindingKind, FindingObject, MemoryFinding, label_of_resource};
-use super::survey::Survey;
-use crate::cast::index;
+use super::survey::{MomentSums, is_end};
+use crate::cast::widen;
 use crate::words::{bytes, count};
-use sublet::trace::{Event, ForeignProgram, ForeignShape, Header, MemoryNumber, Record, ResourceNumber};
-
-const VISIBLE: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_VISIBLE;
-const COHERENT: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_COHERENT;
-const LOCAL: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_LOCAL;
+use sublet::trace::{Event, ForeignProgram, ForeignShape, MemoryNumber, Record, ResourceNumber};
 
 /// The most attachments that are compared with each other.
 const MAX_ATTACHMENTS: usize = 1000;
-
-/// Memory of one kind that is live at the same time.
-#[derive(Default)]
-struct Concurrent {
-    bytes: u64,
-    peak_bytes: u64,
-    /// The live memory at the peak.
-    live: BTreeSet<MemoryNumber>,
-    peak: Vec<FindingObject>,
-    count: u64,
-}
-
-impl Concurrent {
-    fn begin(&mut self, program: &ForeignProgram, number: MemoryNumber, about: &str) {
-        let size = program.memories.get(&number).map_or(0, |memory| memory.size);
-        self.live.insert(number);
-        self.bytes = self.bytes.saturating_add(size);
-        self.count += 1;
-        if self.bytes > self.peak_bytes {
-            self.peak_bytes = self.bytes;
-            // The largest objects suffice, and a long list would be built at each allocation.
-            self.peak.push(FindingObject::memory(program, number, about));
-            if self.peak.len() > 2 * MemoryFinding::MAX_OBJECTS {
-                self.peak.sort_by_key(|object| std::cmp::Reverse(object.bytes));
-                self.peak.truncate(MemoryFinding::MAX_OBJECTS);
-            }
-        }
-    }
-
-    fn end(&mut self, number: MemoryNumber, size: u64) {
-        if self.live.remove(&number) {
-            self.bytes = self.bytes.saturating_sub(size);
-        }
-    }
-}
 
 /// An attachment, from its bind to its end.
 struct AttachmentLife {
@@ -64,17 +24,19 @@ struct AttachmentLife {
     end: Duration,
 }
 
-/// The facts that the second pass collects.
+/// The facts about a program's memory over time.
 #[derive(Default)]
 pub(super) struct Lives {
     /// The program before shutdown: after the last call that frees nothing.
     pub(super) at_end: ForeignProgram,
-    never_bound: Concurrent,
-    never_mapped: Concurrent,
-    never_synchronized: Concurrent,
-    churn: Churn,
+    /// The records after that call.
+    ending: Vec<Record>,
     /// The time of the first record: a later part of a recording does not begin at 0.
-    start: Duration,
+    start: Option<Duration>,
+    /// The times of allocations with their bytes, and of frees and frames, before shutdown.
+    allocated: Vec<(Duration, u64)>,
+    freed: Vec<Duration>,
+    presented: Vec<Duration>,
     attachments: Vec<AttachmentLife>,
     /// The live attachments, with the time of their bind.
     live: BTreeMap<ResourceNumber, Duration>,
@@ -83,37 +45,10 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    pub(super) fn new(
-        header: &Header,
-        survey: &Survey,
-        records: impl Iterator<Item: Borrow<Record>>,
-    ) -> Self {
-        let mut lives = Self::default();
-        let mut program = ForeignProgram::default();
-        for (at, record) in (1..).zip(records) {
-            let record = record.borrow();
-            if at == 1 {
-                lives.start = record.time;
-            }
-            lives.before(&program, record);
-            program.follow(record);
-            lives.after(&program, (header, survey), at, record);
-            if at == survey.at_end.record {
-                lives.at_end = program.clone();
-            }
-        }
-        let rest: Vec<ResourceNumber> = lives.live.keys().copied().collect();
-        rest.into_iter().for_each(|resource| lives.end(&program, resource, Duration::MAX));
-        lives
-    }
-
-    fn before(&mut self, program: &ForeignProgram, record: &Record) {
+    /// Takes the next record, before which the program was in this state.
+    pub(super) fn before(&mut self, program: &ForeignProgram, record: &Record) {
         match &record.event {
             Event::MemoryFreed { memory } => {
-                let size = program.memories.get(memory).map_or(0, |memory| memory.size);
-                for kind in [&mut self.never_bound, &mut self.never_mapped, &mut self.never_synchronized] {
-                    kind.end(*memory, size);
-                }
                 if let Some((_, end)) = self.memories.get_mut(memory) {
                     *end = record.time;
                 }
@@ -126,50 +61,41 @@ impl Lives {
         }
     }
 
-    fn after(
-        &mut self,
-        program: &ForeignProgram,
-        (header, survey): (&Header, &Survey),
-        at: u64,
-        record: &Record,
-    ) {
-        let is_late = record.time > (self.start + survey.at_end.time) / 2 && at <= survey.at_end.record;
-        match &record.event {
-            Event::MemoryAllocated { memory, memory_type, size, .. } => {
-                let flags = header.memory_types.get(index(*memory_type)).map(|kind| kind.flags);
-                let flags = flags.unwrap_or_default();
-                if survey.never_bound.contains(memory) {
-                    self.never_bound.begin(program, *memory, "no resource");
-                } else if flags.contains(VISIBLE)
-                    && survey.never_mapped.contains(memory)
-                    && !program.memories.get(memory).is_none_or(|memory| memory.is_shared())
-                {
-                    self.never_mapped.begin(program, *memory, "never mapped");
-                }
-                if flags.contains(VISIBLE)
-                    && !flags.contains(COHERENT)
-                    && survey.never_synchronized.contains(memory)
-                {
-                    self.never_synchronized.begin(program, *memory, "mapped, and never flushed");
-                }
-                if is_late {
-                    self.churn.allocated += 1;
-                    self.churn.allocated_bytes = self.churn.allocated_bytes.saturating_add(*size);
-                }
+    /// Takes the same record, after which the program is in this state.
+    pub(super) fn after(&mut self, program: &ForeignProgram, record: &Record) {
+        self.start.get_or_insert(record.time);
+        if is_end(&record.event) {
+            self.ending.push(record.clone());
+        } else {
+            std::mem::take(&mut self.ending).iter().for_each(|ending| self.follow(ending));
+            self.follow(record);
+        }
+        if let Event::Bound { resource, memory, .. } = &record.event {
+            let found = program.resources.get(resource);
+            let is_noted = self.attachments.len() + self.live.len() < MAX_ATTACHMENTS;
+            if is_noted && found.is_some_and(|found| is_attachment(&found.shape)) {
+                self.live.insert(*resource, record.time);
+                let begin = program.memories.get(memory).map_or(record.time, |it| it.allocated);
+                self.memories.insert(*memory, (begin, Duration::MAX));
             }
-            Event::MemoryFreed { .. } if is_late => self.churn.freed += 1,
-            Event::Presented if is_late => self.churn.frames += 1,
-            Event::Bound { resource, memory, .. } => {
-                let found = program.resources.get(resource);
-                let is_noted = self.attachments.len() + self.live.len() < MAX_ATTACHMENTS;
-                if is_noted && found.is_some_and(|found| is_attachment(&found.shape)) {
-                    self.live.insert(*resource, record.time);
-                    let begin = program.memories.get(memory).map_or(record.time, |it| it.allocated);
-                    self.memories.insert(*memory, (begin, Duration::MAX));
-                }
-            }
+        }
+    }
+
+    /// Takes a record before shutdown.
+    fn follow(&mut self, record: &Record) {
+        self.at_end.follow(record);
+        match record.event {
+            Event::MemoryAllocated { size, .. } => self.allocated.push((record.time, size)),
+            Event::MemoryFreed { .. } => self.freed.push(record.time),
+            Event::Presented => self.presented.push(record.time),
             _ => {}
         }
+    }
+
+    /// Ends with the last record.
+    pub(super) fn finish(&mut self, program: &ForeignProgram) {
+        let rest: Vec<ResourceNumber> = self.live.keys().copied().collect();
+        rest.into_iter().for_each(|resource| self.end(program, resource, Duration::MAX));
     }
 
     fn end(&mut self, program: &ForeignProgram, resource: ResourceNumber, end: Duration) {
@@ -181,30 +107,18 @@ impl Lives {
         self.attachments.push(AttachmentLife { label, memory, size, begin, end });
     }
 
-    pub(super) fn findings(&self, header: &Header, survey: &Survey) -> Vec<MemoryFinding> {
-        let concurrent = |kind, found: &Concurrent, saves: bool, text: &str| {
-            let saved = if saves { found.peak_bytes } else { 0 };
-            let text =
-                format!("{text}: {} with {}.", count(found.count, "memory object"), bytes(found.peak_bytes));
-            let objects = found.peak.clone();
-            (found.count > 0).then(|| MemoryFinding::of_many(kind, saved, found.count, text, objects))
+    pub(super) fn findings(&self, at_end: &MomentSums) -> Vec<MemoryFinding> {
+        let start = self.start.unwrap_or_default();
+        let middle = (start + at_end.time) / 2;
+        let late = |times: &[Duration]| widen(times.iter().filter(|time| **time > middle).count());
+        let allocated = self.allocated.iter().filter(|(time, _)| *time > middle);
+        let churn = Churn {
+            allocated: widen(allocated.clone().count()),
+            allocated_bytes: allocated.fold(0, |sum, (_, size)| sum.saturating_add(*size)),
+            freed: late(&self.freed),
+            frames: late(&self.presented),
         };
-        // Without memory of the device's own, host-visible memory is all there is.
-        let has_private = header
-            .memory_types
-            .iter()
-            .any(|kind| kind.flags.contains(LOCAL) && !kind.flags.contains(VISIBLE));
-        let text = "Allocated and never bound to a resource";
-        let bound = concurrent(FindingKind::NeverBound, &self.never_bound, true, text);
-        let text = "Host-visible, bound, and never mapped";
-        let mapped = concurrent(FindingKind::NeverMapped, &self.never_mapped, true, text);
-        let text = "Not coherent, mapped, and never flushed or invalidated";
-        let synchronized = concurrent(FindingKind::NeverSynchronized, &self.never_synchronized, false, text);
-        let mapped = mapped.filter(|_| has_private);
-        let all = bound.into_iter().chain(mapped).chain(synchronized);
-        all.chain(self.churn.finding(survey.at_end.time.saturating_sub(self.start)))
-            .chain(self.aliasing())
-            .collect()
+        churn.finding(at_end.time.saturating_sub(start)).into_iter().chain(self.aliasing()).collect()
     }
 
     /// Pairs each attachment with one that lives at another time, while both have memory. Greedy: the largest first.
@@ -235,7 +149,7 @@ impl Lives {
         }
         let text = format!(
             "{} could share memory with attachments that live at other times: {}.",
-            count(crate::cast::widen(objects.len()), "attachment"),
+            count(widen(objects.len()), "attachment"),
             bytes(saved)
         );
         (!objects.is_empty()).then(|| MemoryFinding::new(FindingKind::Aliasing, saved, text, objects))

@@ -11,6 +11,7 @@ mod own;
 mod survey;
 mod text;
 mod types;
+mod unused;
 
 use std::borrow::Borrow;
 
@@ -80,7 +81,7 @@ impl Findings {
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         if trace.is_foreign() {
-            return Self::foreign(&trace.header, trace.records.iter(), trace.records.iter());
+            return Self::foreign(&trace.header, &trace.records);
         }
         let mut found = Self::about(&trace.header);
         found.records = crate::cast::widen(trace.records.len());
@@ -89,13 +90,14 @@ impl Findings {
         found.sorted()
     }
 
-    /// Returns the findings of a foreign recording without keeping all of its records in memory. The file is read
-    /// twice; the memory is proportional to the live objects and to the requests.
+    /// Returns the findings of a foreign recording without keeping all of its records in memory. The file is decoded
+    /// once; the memory is proportional to the live objects and to the requests. Afterwards `records` is at its end and
+    /// knows all damage.
     #[must_use]
-    pub fn of_records(records: &ForeignRecords<'_>) -> Self {
-        let mut reader = records.clone();
-        let mut found = Self::foreign(records.header(), reader.by_ref(), records.clone());
-        found.damaged_bytes = reader.damaged_bytes();
+    pub fn of_records(records: &mut ForeignRecords<'_>) -> Self {
+        let header = records.header().clone();
+        let mut found = Self::foreign(&header, records.by_ref());
+        found.damaged_bytes = records.damaged_bytes();
         found
     }
 
@@ -109,15 +111,19 @@ impl Findings {
         }
     }
 
-    /// Both iterators have all records: the second pass needs facts of the first.
-    pub(crate) fn foreign(
-        header: &Header,
-        first: impl Iterator<Item: Borrow<Record>>,
-        second: impl Iterator<Item: Borrow<Record>>,
-    ) -> Self {
-        let mut requests = ResourceRequests::default();
-        let survey = Survey::new(header, first.inspect(|record| requests.add(record.borrow())));
-        let requests = requests.finish(header.clone());
+    pub(crate) fn foreign(header: &Header, records: impl IntoIterator<Item: Borrow<Record>>) -> Self {
+        let mut requests = ResourceRequests::new(header.clone());
+        let (mut survey, mut lives) = (Survey::default(), Lives::default());
+        for record in records {
+            let record = record.borrow();
+            requests.add(record);
+            lives.before(&survey.program, record);
+            survey.add(header, record);
+            lives.after(&survey.program, record);
+        }
+        lives.finish(&survey.program);
+        survey.finish(header);
+        let requests = requests.finish();
         let mut found = Self {
             is_foreign: true,
             records: survey.records,
@@ -126,9 +132,8 @@ impl Findings {
             at_end: survey.at_end,
             ..Self::about(header)
         };
-        let lives = Lives::new(header, &survey, second);
-        found.findings.extend(survey.findings());
-        found.findings.extend(lives.findings(header, &survey));
+        found.findings.extend(survey.findings(header));
+        found.findings.extend(lives.findings(&survey.at_end));
         found.findings.extend(moment::findings(header, &lives.at_end));
         found.findings.extend(types::findings(header, &lives.at_end, &survey));
         found.presets.push(survey.own.clone());

@@ -27,7 +27,8 @@ pub struct PresetOutcome {
     pub end_reserved_bytes: u64,
     /// The number of `VkDeviceMemory` when the most bytes were reserved.
     pub peak_memory_count: u64,
-    /// Calls of `vkAllocateMemory`.
+    /// Calls of `vkAllocateMemory`. A later part of a recording begins with live objects: calls for these belong to the
+    /// part before.
     pub driver_allocations: u64,
     /// Calls of `vkFreeMemory` in the recording. Memory that an allocator keeps at its end is not among them.
     pub driver_frees: u64,
@@ -72,10 +73,13 @@ impl PresetOutcome {
             let mut outcome = Self { preset, ..Self::default() };
             gpu.log_allocations(true);
             let mut replay = Replay::new(requests, allocator);
+            let opening = usize::try_from(requests.header.opening_records).unwrap_or(usize::MAX);
             let (mut steps, end) = (0, last_call(requests));
             while replay.step().is_some() {
                 steps += 1;
-                if steps % LOG_STEPS == 0 {
+                if steps == opening {
+                    drop(gpu.take_log());
+                } else if steps > opening && steps % LOG_STEPS == 0 {
                     outcome.add_calls(gpu, header);
                 }
                 if steps == end {

@@ -1,6 +1,5 @@
-//! The first pass over a foreign recording: sums at each moment, and facts about memory that has ended.
+//! Sums at each moment of a foreign recording, and facts about memory that has ended.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use super::finding::{FindingKind, FindingObject, MemoryFinding, largest_of};
 use super::outcomes::{PresetOutcome, THE_PROGRAM};
+use super::unused::UnusedMemory;
 use crate::cast::index;
 use crate::words::{bytes, count};
 use sublet::trace::{Event, ForeignMemory, ForeignProgram, Header, MemoryNumber, Record};
@@ -30,19 +30,18 @@ pub struct MomentSums {
     pub memory_count: u64,
 }
 
-/// The facts that the second pass and the findings need.
+/// The facts that the findings need.
 #[derive(Default)]
 pub(super) struct Survey {
     pub(super) records: u64,
     pub(super) at_peak: MomentSums,
     pub(super) at_end: MomentSums,
     pub(super) peak_memory_count: u64,
-    /// Memory that never had a resource, and is not shared.
-    pub(super) never_bound: BTreeSet<MemoryNumber>,
     /// Host-visible memory that was never mapped.
     pub(super) never_mapped: BTreeSet<MemoryNumber>,
-    /// Memory that was mapped, and never flushed or invalidated.
-    pub(super) never_synchronized: BTreeSet<MemoryNumber>,
+    unused: UnusedMemory,
+    /// The records that allocated the live memory.
+    allocated: BTreeMap<MemoryNumber, u64>,
     /// By memory type and result.
     failed: BTreeMap<(u32, i32), (u64, u64)>,
     /// By heap: usage and budget at the largest excess, and the number of times.
@@ -51,32 +50,22 @@ pub(super) struct Survey {
     leaked_memory: (u64, u64),
     /// The program's own blocks.
     pub(super) own: PresetOutcome,
-    program: ForeignProgram,
+    /// The program after the last record.
+    pub(super) program: ForeignProgram,
     /// The sizes of the live memory whose use is unknown, and their sum.
     opaque: BTreeMap<MemoryNumber, u64>,
     opaque_bytes: u64,
 }
 
 impl Survey {
-    pub(super) fn new(header: &Header, records: impl Iterator<Item: Borrow<Record>>) -> Self {
-        let mut survey = Self::default();
-        for record in records {
-            survey.add(header, record.borrow());
-        }
-        survey.own.preset = THE_PROGRAM;
-        survey.own.peak_reserved_bytes = survey.at_peak.reserved_bytes;
-        survey.own.peak_memory_count = survey.at_peak.memory_count;
-        survey.own.end_reserved_bytes = survey.at_end.reserved_bytes;
-        let left = std::mem::take(&mut survey.program);
-        left.memories.iter().for_each(|(number, memory)| survey.ended(header, *number, memory));
-        survey
-    }
-
-    fn add(&mut self, header: &Header, record: &Record) {
+    pub(super) fn add(&mut self, header: &Header, record: &Record) {
         self.records += 1;
         match &record.event {
-            Event::MemoryAllocated { memory_type, size, .. } => {
-                self.own.add_call(&header.memory_types, *memory_type, *size);
+            Event::MemoryAllocated { memory, memory_type, size, .. } => {
+                self.allocated.insert(*memory, self.records);
+                if self.records > header.opening_records {
+                    self.own.add_call(&header.memory_types, *memory_type, *size);
+                }
             }
             Event::MemoryFreed { memory } => {
                 self.own.driver_frees += 1;
@@ -107,18 +96,19 @@ impl Survey {
         if most(&now) > most(&self.at_peak) {
             self.at_peak = now;
         }
-        let is_end = matches!(
-            record.event,
-            Event::MemoryFreed { .. }
-                | Event::MemoryUnmapped { .. }
-                | Event::ResourceDestroyed { .. }
-                | Event::DriverMemory { .. }
-                | Event::DeviceLost
-                | Event::DeviceDestroyed
-        );
-        if !is_end {
+        if !is_end(&record.event) {
             self.at_end = now;
         }
+    }
+
+    /// Ends with the last record.
+    pub(super) fn finish(&mut self, header: &Header) {
+        self.own.preset = THE_PROGRAM;
+        self.own.peak_reserved_bytes = self.at_peak.reserved_bytes;
+        self.own.peak_memory_count = self.at_peak.memory_count;
+        self.own.end_reserved_bytes = self.at_end.reserved_bytes;
+        let left = std::mem::take(&mut self.program);
+        left.memories.iter().for_each(|(number, memory)| self.ended(header, *number, memory));
     }
 
     fn follow(&mut self, record: &Record) {
@@ -163,17 +153,12 @@ impl Survey {
     }
 
     fn ended(&mut self, header: &Header, number: MemoryNumber, memory: &ForeignMemory) {
-        if !memory.was_bound && !memory.is_shared() {
-            self.never_bound.insert(number);
-        }
-        let kind = header.memory_types.get(index(memory.memory_type));
-        if !kind.is_some_and(|kind| kind.flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)) {
-            return;
-        }
-        if !memory.was_mapped {
+        let flags = header.memory_types.get(index(memory.memory_type)).map(|kind| kind.flags);
+        let begin = self.allocated.remove(&number).unwrap_or(0);
+        self.unused.add(flags.unwrap_or_default(), (number, memory), (begin, self.records));
+        let is_visible = flags.is_some_and(|flags| flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE));
+        if is_visible && !memory.was_mapped {
             self.never_mapped.insert(number);
-        } else if !memory.was_synchronized {
-            self.never_synchronized.insert(number);
         }
     }
 
@@ -190,9 +175,8 @@ impl Survey {
         }
     }
 
-    /// Returns the findings that need no second pass.
-    pub(super) fn findings(&self) -> Vec<MemoryFinding> {
-        let mut found = Vec::new();
+    pub(super) fn findings(&self, header: &Header) -> Vec<MemoryFinding> {
+        let mut found = self.unused.findings(header);
         if !self.leaked.is_empty() {
             let (memories, size) = self.leaked_memory;
             let others = crate::cast::widen(self.leaked.len()) - memories;
@@ -226,4 +210,17 @@ impl Survey {
         }
         found
     }
+}
+
+/// Returns true for the calls with which a program ends.
+pub(super) fn is_end(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::MemoryFreed { .. }
+            | Event::MemoryUnmapped { .. }
+            | Event::ResourceDestroyed { .. }
+            | Event::DriverMemory { .. }
+            | Event::DeviceLost
+            | Event::DeviceDestroyed
+    )
 }

@@ -11,8 +11,6 @@ use super::parts::{ForeignId, NEVER};
 use crate::findings::Findings;
 use crate::snapshot::{Snapshot, Vector};
 use sublet::ResourceKind;
-#[cfg(feature = "findings")]
-use sublet::trace::ForeignRecords;
 use sublet::trace::{
     Event, ForeignImage, ForeignMemoryFlags, ForeignObject, ForeignProgram, ForeignShape, Header,
     MemoryNumber, Record, ResourceNumber,
@@ -20,8 +18,8 @@ use sublet::trace::{
 
 impl History {
     /// Collects the memory of a foreign program: each `VkDeviceMemory`, and each resource in it. The records come from a
-    /// [`Trace`](sublet::trace::Trace), or from [`ForeignRecords`] if they are many. Memory that is shared with other
-    /// processes, or has ranges of sparse resources, is one allocation of unknown kind.
+    /// [`Trace`](sublet::trace::Trace), or from [`ForeignRecords`](sublet::trace::ForeignRecords) if they are many. Memory
+    /// that is shared with other processes, or has ranges of sparse resources, is one allocation of unknown kind.
     ///
     /// # Complexity
     /// O(n log m) for n records and m live objects.
@@ -45,17 +43,18 @@ impl History {
         watcher.builder.finish()
     }
 
-    /// Same as [`Self::of_foreign`], with the findings. Both share one pass over the file, and the findings need
-    /// another: see [`Findings::of_records`]. Afterwards `records` is at its end and knows all damage.
+    /// Same as [`Self::of_foreign`], and the findings from the same pass over the records: see
+    /// [`Findings::of_records`].
     #[cfg(feature = "findings")]
     #[must_use]
-    pub fn with_findings(records: &mut ForeignRecords<'_>) -> Self {
-        let (header, second) = (records.header().clone(), records.clone());
-        let mut watcher = Watcher::new(&header);
-        let findings = Findings::foreign(&header, records.inspect(|record| watcher.add(record)), second);
-        let mut history = watcher.builder.finish();
-        history.add_findings(&findings);
-        history
+    pub fn with_findings<R: Borrow<Record>>(
+        header: &Header,
+        records: impl IntoIterator<Item = R>,
+    ) -> (Self, Findings) {
+        let mut watcher = Watcher::new(header);
+        let watched = records.into_iter().inspect(|record| watcher.add(record.borrow()));
+        let findings = Findings::foreign(header, watched);
+        (watcher.builder.finish(), findings)
     }
 }
 

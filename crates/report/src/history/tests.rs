@@ -361,7 +361,9 @@ fn findings_come_from_the_pass_of_the_history() {
     let trace = foreign_program();
     let mut bytes = sublet::private::foreign_recording(&trace);
     let mut records = ForeignRecords::new(&bytes).unwrap();
-    let together = History::with_findings(&mut records);
+    let (mut together, findings) = History::with_findings(&trace.header, records.by_ref());
+    assert_eq!(findings, Findings::of(&trace));
+    together.add_findings(&findings);
     let mut apart = History::of_foreign(&trace.header, &trace.records);
     apart.add_findings(&Findings::of(&trace));
     assert!(together.findings.as_ref().is_some_and(|found| !found.is_empty()));
@@ -369,6 +371,7 @@ fn findings_come_from_the_pass_of_the_history() {
     // The damage is known afterwards.
     bytes[(1 << 16) + 32 + 100] = 0xFF;
     let mut records = ForeignRecords::new(&bytes).unwrap();
-    let _ = History::with_findings(&mut records);
+    let found = Findings::of_records(&mut records);
+    assert_eq!(found.damaged_bytes, records.damaged_bytes());
     assert!(records.next().is_none() && records.damaged_bytes() > 0);
 }

@@ -251,6 +251,30 @@ fn a_later_part_has_no_findings_about_what_happened_before() {
     assert_eq!(finding(&game, FindingKind::NeverBound).count, 40);
 }
 
+/// The calls for the objects with which a part begins belong to the part before.
+#[test]
+fn a_later_part_has_only_its_own_calls_of_the_driver() {
+    let mut game = game();
+    let kind = local(&game);
+    let block = |game: &mut Watched| full_block(game, kind, 40 * MIB).1;
+    let opening: Vec<_> = (0..8).map(|_| block(&mut game)).collect();
+    game.trace.header.part = 2;
+    game.trace.header.opening_records = game.trace.records.len().try_into().unwrap();
+    block(&mut game);
+    block(&mut game);
+    game.free(opening[0]);
+    assert_eq!(game.trace.resource_requests().header.opening_records, 8);
+    let presets = Findings::of(&game.trace).presets;
+    let of = |name| presets.iter().find(|it| it.preset == name).unwrap();
+    for name in ["the program itself", "one allocation each"] {
+        assert_eq!((of(name).driver_allocations, of(name).driver_frees), (2, 1), "{name}");
+        assert_eq!((of(name).peak_reserved_bytes, of(name).peak_memory_count), (400 * MIB, 10), "{name}");
+    }
+    assert!((1..=2).contains(&of("balanced").driver_allocations), "{presets:?}");
+    let costs = of("the program itself");
+    assert!(costs.driver_milliseconds <= 2.0 * costs.longest_milliseconds + 1e-9, "{costs:?}");
+}
+
 #[test]
 fn attachments_with_disjoint_lifetimes_are_candidates() {
     let mut game = game();
