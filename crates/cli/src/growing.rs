@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// Reads may take one part in so many of the time, and those with findings another.
 const SHARE: u32 = 10;
 /// The most bytes of the head of a recording, which describes its device.
-const HEAD: u64 = 1 << 16;
+pub(crate) const HEAD: u64 = 1 << 16;
 
 /// The newest file of a device.
 pub(crate) struct FoundRecording {
@@ -132,6 +132,11 @@ impl GrowingRecordings {
         let devices = self.devices.iter().map(|device| device.label.as_str()).collect();
         let data = LiveData { version: self.version, ended: has_ended, devices, history: history.as_deref() };
         serde_json::to_string(&data).ok()
+    }
+
+    /// Returns true for the index of a device. A page that is open before the first device asks for it.
+    pub(crate) fn has(&self, device: usize) -> bool {
+        device < self.devices.len().max(1)
     }
 
     /// Returns true after the last state of every device was sent.

@@ -21,6 +21,7 @@ mod live;
 mod maps;
 mod outcome;
 mod play;
+mod port;
 mod profile;
 mod progress;
 mod replay;
