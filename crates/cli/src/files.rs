@@ -52,9 +52,14 @@ pub(crate) fn text_of(path: &Path, content: Vec<u8>) -> Result<String, CommandFa
     })
 }
 
+/// Writes a file, but not in the place of a recording, which cannot be made again.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandFailure> {
-    written(path, text)
-        .map_err(|error| CommandFailure::file(format!("{} cannot be written", path.display()), error))
+    let is_there = fs::metadata(path).is_ok_and(|there| there.is_file());
+    let written = match is_there && read_head(path, 8).is_ok_and(|head| is_recording(&head)) {
+        true => Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is a recording")),
+        false => written(path, text),
+    };
+    written.map_err(|error| CommandFailure::file(format!("{} cannot be written", path.display()), error))
 }
 
 /// Writes a file. Replaces an existing file only after the new one is complete. Writes directly to a pipe or a device.

@@ -174,7 +174,7 @@ fn ending(path: &Path) -> Result<OutputFormat, CommandFailure> {
         Ok(OutputFormat::Text)
     } else {
         Err(CommandFailure::usage(format!(
-            "what {} is to be is not known: it ends in none of .html, .svg, .trace.json, .json and .txt, and there is no --format",
+            "the format of {} is unknown: it ends in none of .html, .svg, .trace.json, .json and .txt, and there is no --format",
             path.display()
         )))
     }

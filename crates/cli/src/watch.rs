@@ -1,19 +1,20 @@
 //! `sublet watch`: runs a program with the layer that records it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::{env, iter};
 
 use serde_json::json;
+use sublet::trace::ForeignRecords;
 
 use crate::answer::Answer;
 use crate::arguments::WatchArguments;
 use crate::failure::CommandFailure;
 use crate::files;
-use crate::growing::{FoundRecording, GrowingRecordings};
+use crate::growing::{FoundRecording, GrowingRecordings, HEAD};
 use crate::layer::{self, FoundLayer, LAYER_NAME};
 use crate::live::LiveThread;
 use crate::signals;
@@ -170,18 +171,37 @@ fn after_number<'a>(text: &'a str, prefix: &str) -> &'a str {
     if rest.len() == number.len() { text } else { rest }
 }
 
-/// Removes the recordings of an earlier run. A file of another kind is an error.
+/// Removes the recordings of an earlier run. A file of another kind, or one that a program still writes, is an error, and
+/// so is a folder in which the layer could not create it.
 fn remove_previous(path: &Path) -> Result<(), CommandFailure> {
     if path.exists() && !is_recording(path) {
         let other = io::Error::from(io::ErrorKind::AlreadyExists);
         return Err(CommandFailure::file(format!("{} is no recording to replace", path.display()), other));
     }
-    for previous in recordings(path) {
+    let previous = recordings(path);
+    if let Some((busy, process)) = previous.iter().find_map(|path| Some((path, writer(path)?))) {
+        let error = io::Error::new(io::ErrorKind::ResourceBusy, format!("process {process} still writes it"));
+        let failure = CommandFailure::file(format!("{} cannot be replaced", busy.display()), error);
+        return Err(failure.hint("choose another file with -o".to_owned()));
+    }
+    for previous in previous {
         fs::remove_file(&previous).map_err(|error| {
             CommandFailure::file(format!("{} cannot be removed", previous.display()), error)
         })?;
     }
-    Ok(())
+    File::create_new(path)
+        .and_then(|_| fs::remove_file(path))
+        .map_err(|error| CommandFailure::file(format!("{} cannot be created", path.display()), error))
+}
+
+/// Returns the process that maps a recording into its memory to write it. `None` if that is unknown.
+fn writer(path: &Path) -> Option<u32> {
+    let head = files::read_head(path, HEAD).ok()?;
+    let process = ForeignRecords::new(&head).ok()?.header().process;
+    let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
+    let end = format!(" {}", path.canonicalize().ok()?.display());
+    let is_mapped = String::from_utf8_lossy(&maps).lines().any(|line| line.ends_with(&end));
+    is_mapped.then_some(process)
 }
 
 #[cfg(test)]

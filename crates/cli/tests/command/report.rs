@@ -166,3 +166,19 @@ fn what_is_no_map_is_refused_in_words() {
     folder.write("deep.json", "[".repeat(100_000));
     folder.run("report deep.json").expect(3);
 }
+
+/// A recording cannot be made again, and its name may be a slip.
+#[test]
+fn a_recording_is_not_overwritten() {
+    let folder = files::folder();
+    let before = std::fs::read(folder.path("frames.trace")).unwrap();
+    for arguments in [
+        "report map.json --format html -o frames.trace",
+        "replay frames.trace --no-progress --map frames.trace",
+        "profile --device sim:nvidia-h200 -o frames.trace",
+    ] {
+        let found = folder.run(arguments).expect(3);
+        assert!(found.err.contains("frames.trace cannot be written: it is a recording"), "{}", found.err);
+    }
+    assert_eq!(std::fs::read(folder.path("frames.trace")).unwrap(), before);
+}

@@ -1,8 +1,12 @@
 //! `sublet watch` and `sublet layer`.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use sublet::private::foreign_recording;
+use sublet::trace::Trace;
 
 use super::files;
 use super::{Folder, Outcome, has_vulkan, outcome};
@@ -132,6 +136,39 @@ fn other_recordings_stay() {
     assert!(folder.path("watched-baseline.trace").exists());
     let wrong = run(&folder, "watch -o %p.trace -- true").expect(2);
     assert!(wrong.err.contains("%p"), "{}", wrong.err);
+}
+
+/// The layer could only complain while the program runs.
+#[test]
+fn a_recording_that_cannot_be_created_is_an_error_before_the_program_runs() {
+    let folder = Folder::new();
+    let found = run(&folder, "watch -o missing/a.trace -- echo ran").expect(3);
+    assert!(found.err.contains("a.trace cannot be created") && found.out.is_empty(), "{}", found.err);
+}
+
+/// Another instance with the same output. This process is in the place of its program.
+#[test]
+fn a_recording_that_a_program_still_writes_stays() {
+    let folder = Folder::new();
+    let mut trace = Trace::default();
+    trace.header.process = std::process::id();
+    folder.write("watched-p7.trace", foreign_recording(&trace));
+    let file = std::fs::File::open(folder.path("watched-p7.trace")).unwrap();
+    let (protection, nowhere) = (libc::PROT_READ, std::ptr::null_mut());
+    // SAFETY: the mapping is new, and nothing reads it.
+    let map = unsafe { libc::mmap(nowhere, 4096, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    assert_ne!(map, libc::MAP_FAILED);
+    let found = run(&folder, "watch -- echo ran").expect(3);
+    assert!(
+        found.err.contains("watched-p7.trace cannot be replaced") && found.out.is_empty(),
+        "{}",
+        found.err
+    );
+    assert!(folder.path("watched-p7.trace").exists());
+    // SAFETY: the mapping is the one from above.
+    unsafe { libc::munmap(map, 4096) };
+    run(&folder, "watch -- echo ran").expect(0);
+    assert!(!folder.path("watched-p7.trace").exists());
 }
 
 #[test]
