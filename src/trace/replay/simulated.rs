@@ -6,7 +6,7 @@ use crate::allocator::{Allocator, AllocatorCreateInfo, DebugSettings, Tracking};
 use crate::create_info::AllocatorCreateFlags as Flags;
 use crate::error::CreateAllocatorError;
 use crate::record::header::Header;
-use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile};
+use sublet_sim::profiles::{FeaturesProfile, HeapProfile, KnownDevice, TypeProfile};
 use sublet_sim::{Gpu, GpuBuilder, Profile};
 
 impl Header {
@@ -34,7 +34,7 @@ impl Header {
             buffer_image_granularity: self.buffer_image_granularity,
             non_coherent_atom_size: self.non_coherent_atom_size,
             max_memory_allocation_count: self.max_memory_allocation_count,
-            features: KnownFeatures {
+            features: FeaturesProfile {
                 memory_budget: has(Flags::EXT_MEMORY_BUDGET),
                 memory_priority: has(Flags::EXT_MEMORY_PRIORITY),
                 pageable_device_local_memory: has(Flags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY),
@@ -42,6 +42,7 @@ impl Header {
                 buffer_device_address: has(Flags::BUFFER_DEVICE_ADDRESS),
                 maintenance4: has(Flags::KHR_MAINTENANCE4),
                 maintenance5: has(Flags::KHR_MAINTENANCE5),
+                ..FeaturesProfile::default()
             },
         })
     }

@@ -82,7 +82,7 @@ fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_in
     use sublet_descriptors::{DescriptorDevice, DescriptorDeviceCreateInfo};
 
     static OLD: LazyLock<Profile> =
-        LazyLock::new(|| Profile { device_id: 0x1c03, ..*Profile::by_name("nvidia-h200").unwrap() });
+        LazyLock::new(|| Profile { device_id: 0x1c03, ..Profile::by_name("nvidia-h200").unwrap().clone() });
     let old = |model| {
         let gpu = Gpu::new(&OLD);
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };

@@ -56,7 +56,7 @@ impl<'a> ImageLayout<'a> {
             tile
         } else if image.tiling == vk::ImageTiling::OPTIMAL {
             let bytes = bare_size(&info, image);
-            let tiles = profile.images.tiles;
+            let tiles = &profile.images.tiles;
             *tile_of(tiles, bytes).or(tiles.first())?
         } else {
             profile.images.linear

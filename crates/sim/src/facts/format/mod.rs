@@ -122,8 +122,8 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
     let alignment = rules
         .raised
         .iter()
-        .filter(|(usage, _)| buffer.usage.intersects(*usage))
-        .fold(rules.alignment, |alignment, &(_, raised)| alignment.max(raised));
+        .filter(|raised| buffer.usage.intersects(raised.usage))
+        .fold(rules.alignment, |alignment, raised| alignment.max(raised.alignment));
     let is_sparse = buffer.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
     let alignment = if is_sparse { alignment.max(SPARSE_PAGE) } else { alignment };
     let multiple = match rules.rounding {
@@ -184,8 +184,8 @@ pub fn image_requirements(profile: &Profile, image: &ImageDescription) -> Requir
         let of_format = rules
             .format_types
             .iter()
-            .filter(|(format, _)| *format == image.format)
-            .fold(0, |bits, &(_, more)| bits | more);
+            .filter(|more| more.format == image.format)
+            .fold(0, |bits, more| bits | more.types);
         let transient = if image.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT) {
             rules.transient_types
         } else {

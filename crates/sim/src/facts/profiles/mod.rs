@@ -26,7 +26,7 @@ pub use descriptors::{DescriptorLimits, DescriptorMaxima};
 pub use document::{InvalidProfile, ReadProfileError};
 pub use measure::MeasureError;
 #[doc(hidden)]
-pub use posed::{KnownDevice, KnownFeatures};
+pub use posed::KnownDevice;
 
 /// One GPU with one driver, as far as memory is concerned.
 ///
@@ -36,7 +36,7 @@ pub use posed::{KnownDevice, KnownFeatures};
 /// assert_eq!(profile.device_name, "NVIDIA GeForce RTX 5070 Ti");
 /// println!("{}: {} Read from: {}", profile.name, profile.description, profile.source);
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Profile {
     /// The name that [`Profile::by_name`] takes: lower case, vendor first.
     pub name: &'static str,
@@ -144,7 +144,7 @@ pub struct LimitsProfile {
 }
 
 /// The features and extensions that touch memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeaturesProfile {
     /// `VK_EXT_memory_budget`.
@@ -184,12 +184,13 @@ pub struct FeaturesProfile {
 }
 
 /// How a driver sizes, aligns and places buffers.
-#[derive(Clone, Copy)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BufferRules {
     /// The alignment of every buffer, in bytes.
     pub alignment: u64,
     /// Usages that raise the alignment: the largest of those that apply counts.
-    pub raised: &'static [(vk::BufferUsageFlags, u64)],
+    pub raised: Vec<RaisedAlignment>,
     /// How sizes are rounded.
     pub rounding: Rounding,
     /// The memory types of a buffer, one bit each.
@@ -199,6 +200,17 @@ pub struct BufferRules {
     pub descriptor_types: u32,
     /// Buffers of at least this many bytes prefer a dedicated allocation.
     pub prefers_dedicated_from: Option<u64>,
+}
+
+/// The alignment that buffers of some usages have at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RaisedAlignment {
+    /// The usages, of which a buffer has one or more.
+    #[serde(with = "document::flags")]
+    pub usage: vk::BufferUsageFlags,
+    /// The alignment, in bytes.
+    pub alignment: u64,
 }
 
 /// How a driver rounds the size of a buffer.
@@ -218,11 +230,12 @@ pub enum Rounding {
 /// The model: a level is rows of texel blocks. In an optimal image the length and the number of rows are rounded up to
 /// whole tiles. That gives the sizes and alignments that an allocator sees. The order of texels within a tile is not
 /// part of the model.
-#[derive(Clone, Copy)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ImageRules {
     /// The tiles of optimal images, by size. The last one whose `from` is not above the bytes of the first level
     /// applies.
-    pub tiles: &'static [Tile],
+    pub tiles: Vec<Tile>,
     /// The "tiles" of linear images, usually one texel block high.
     pub linear: Tile,
     /// The tiles of images of block-compressed formats, if they differ.
@@ -236,13 +249,24 @@ pub struct ImageRules {
     /// Memory types of optimal images with the usage TRANSIENT_ATTACHMENT, besides those of their kind.
     pub transient_types: u32,
     /// Memory types of optimal images of a format, besides those of their kind.
-    pub format_types: &'static [(vk::Format, u32)],
+    pub format_types: Vec<FormatTypes>,
     /// Attachments of at least this many bytes prefer a dedicated allocation.
     pub prefers_dedicated_target_from: Option<u64>,
     /// Images of at least this many bytes prefer a dedicated allocation, whatever their usage.
     pub prefers_dedicated_from: Option<u64>,
     /// True if images that are shared with another API need a dedicated allocation.
     pub external_requires_dedicated: bool,
+}
+
+/// Memory types that images of a format have besides those of their kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormatTypes {
+    /// The format.
+    #[serde(with = "document::format")]
+    pub format: vk::Format,
+    /// The memory types, one bit each.
+    pub types: u32,
 }
 
 /// One kind of tile. Units: bytes and rows of texel blocks.

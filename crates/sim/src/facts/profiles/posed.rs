@@ -36,27 +36,9 @@ pub struct KnownDevice<'a> {
     pub non_coherent_atom_size: u64,
     /// `maxMemoryAllocationCount`.
     pub max_memory_allocation_count: u32,
-    /// Features that the program had enabled, so that the device must have them.
-    pub features: KnownFeatures,
-}
-
-/// The extensions and features that the device is known to have.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KnownFeatures {
-    /// `VK_EXT_memory_budget`.
-    pub memory_budget: bool,
-    /// `VK_EXT_memory_priority`.
-    pub memory_priority: bool,
-    /// `VK_EXT_pageable_device_local_memory`.
-    pub pageable_device_local_memory: bool,
-    /// `VK_AMD_device_coherent_memory`.
-    pub device_coherent_memory: bool,
-    /// `bufferDeviceAddress`.
-    pub buffer_device_address: bool,
-    /// `maintenance4`.
-    pub maintenance4: bool,
-    /// `maintenance5`.
-    pub maintenance5: bool,
+    /// Features that the program had enabled, so that the device must have them. Those of descriptors and queues, which
+    /// no recording knows, are the most similar profile's.
+    pub features: FeaturesProfile,
 }
 
 /// The newest version that the simulated driver has, with any patch.
@@ -154,32 +136,23 @@ fn pose(
     let same_memory = kin.heaps == heaps && kin.types == types;
     // The types that a resource can be in are unknown, unless the memory is the similar profile's own.
     let buffers = if same_memory {
-        kin.buffers
+        kin.buffers.clone()
     } else {
-        BufferRules { types: all, descriptor_types: 0, ..kin.buffers }
+        BufferRules { types: all, descriptor_types: 0, ..kin.buffers.clone() }
     };
     let images = if same_memory {
-        kin.images
+        kin.images.clone()
     } else {
         ImageRules {
             color_types: all,
             depth_types: all,
             linear_types: all,
             transient_types: 0,
-            format_types: &[],
-            ..kin.images
+            format_types: Vec::new(),
+            ..kin.images.clone()
         }
     };
-    let KnownFeatures {
-        memory_budget,
-        memory_priority,
-        pageable_device_local_memory,
-        device_coherent_memory,
-        buffer_device_address,
-        maintenance4,
-        maintenance5,
-    } = known.features;
-    let had = kin.features;
+    let (had, enabled) = (kin.features, known.features);
     Profile {
         name: if same_memory { kin.name } else { "recorded" },
         description: "Poses as the device of a recording.",
@@ -196,13 +169,14 @@ fn pose(
             ..kin.limits
         },
         features: FeaturesProfile {
-            memory_budget: had.memory_budget || memory_budget,
-            memory_priority: had.memory_priority || memory_priority,
-            pageable_device_local_memory: had.pageable_device_local_memory || pageable_device_local_memory,
-            device_coherent_memory: had.device_coherent_memory || device_coherent_memory,
-            buffer_device_address: had.buffer_device_address || buffer_device_address,
-            maintenance4: had.maintenance4 || maintenance4,
-            maintenance5: had.maintenance5 || maintenance5,
+            memory_budget: had.memory_budget || enabled.memory_budget,
+            memory_priority: had.memory_priority || enabled.memory_priority,
+            pageable_device_local_memory: had.pageable_device_local_memory
+                || enabled.pageable_device_local_memory,
+            device_coherent_memory: had.device_coherent_memory || enabled.device_coherent_memory,
+            buffer_device_address: had.buffer_device_address || enabled.buffer_device_address,
+            maintenance4: had.maintenance4 || enabled.maintenance4,
+            maintenance5: had.maintenance5 || enabled.maintenance5,
             // Only a device with the feature has such a type.
             protected_memory: had.protected_memory
                 || types.iter().any(|kind| kind.flags.contains(vk::MemoryPropertyFlags::PROTECTED)),
@@ -210,6 +184,6 @@ fn pose(
         },
         buffers,
         images,
-        ..*kin
+        ..kin.clone()
     }
 }

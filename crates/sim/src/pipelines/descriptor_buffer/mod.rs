@@ -17,7 +17,7 @@ use ash::vk;
 use crate::facts::broken::{Broken, refuse_if};
 use crate::facts::chain;
 use crate::memory::usage::{buffer_limits, no_descriptor_buffers};
-use crate::objects::entry::{entries, on_device};
+use crate::objects::entry::{checked, entries};
 use crate::objects::state::{DeviceObject, GpuState};
 use layout::SetPlaces;
 
@@ -99,17 +99,16 @@ unsafe extern "system" fn layout_size(
     layout: vk::DescriptorSetLayout,
     p_size: *mut vk::DeviceSize,
 ) {
-    on_device(device, "vkGetDescriptorSetLayoutSizeEXT", |device| {
+    checked(device, "vkGetDescriptorSetLayoutSizeEXT", |device| {
         let rules = [
             "VUID-vkGetDescriptorSetLayoutSizeEXT-None-08011",
             "VUID-vkGetDescriptorSetLayoutSizeEXT-layout-parameter",
             "VUID-vkGetDescriptorSetLayoutSizeEXT-layout-08012",
         ];
-        match places(device, layout, rules) {
-            // SAFETY: VUID-vkGetDescriptorSetLayoutSizeEXT-pLayoutSizeInBytes-parameter.
-            Ok(places) => unsafe { chain::output(p_size, places.size) },
-            Err((rule, text)) => device.report(rule, text),
-        }
+        let places = places(device, layout, rules)?;
+        // SAFETY: VUID-vkGetDescriptorSetLayoutSizeEXT-pLayoutSizeInBytes-parameter.
+        unsafe { chain::output(p_size, places.size) };
+        Ok(())
     });
 }
 
@@ -120,20 +119,17 @@ unsafe extern "system" fn binding_offset(
     binding: u32,
     p_offset: *mut vk::DeviceSize,
 ) {
-    on_device(device, "vkGetDescriptorSetLayoutBindingOffsetEXT", |device| {
+    checked(device, "vkGetDescriptorSetLayoutBindingOffsetEXT", |device| {
         let rules = [
             "VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-None-08013",
             "VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-layout-parameter",
             "VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-layout-08014",
         ];
-        let offset = places(device, layout, rules).and_then(|places| {
-            let text = format!("the layout has no binding {binding}");
-            places.offset(binding).ok_or(("SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding", text))
-        });
-        match offset {
-            // SAFETY: VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-pOffset-parameter.
-            Ok(offset) => unsafe { chain::output(p_offset, offset) },
-            Err((rule, text)) => device.report(rule, text),
-        }
+        let text = format!("the layout has no binding {binding}");
+        let missing = ("SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding", text);
+        let offset = places(device, layout, rules)?.offset(binding).ok_or(missing)?;
+        // SAFETY: VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-pOffset-parameter.
+        unsafe { chain::output(p_offset, offset) };
+        Ok(())
     });
 }

@@ -20,14 +20,11 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::pool_policy::DescriptorPoolPolicy;
-use super::{
-    BufferRules, FeaturesProfile, HeapProfile, ImageRules, LimitsProfile, Profile, Rounding, Tile,
-    TypeProfile,
-};
+use super::{BufferRules, FeaturesProfile, HeapProfile, ImageRules, LimitsProfile, Profile, TypeProfile};
 
 pub use error::{InvalidProfile, ReadProfileError};
 
-pub(crate) use names::flags;
+pub(crate) use names::{flags, format};
 
 /// The value of the first member of every profile.
 pub(crate) const FORMAT: &str = "sublet-device-profile";
@@ -56,8 +53,8 @@ pub(crate) struct ProfileDocument {
     pub(crate) limits: LimitsProfile,
     pub(crate) features: FeaturesProfile,
     pub(crate) descriptor_pools: DescriptorPoolPolicy,
-    pub(crate) buffers: BufferRulesDocument,
-    pub(crate) images: ImageRulesDocument,
+    pub(crate) buffers: BufferRules,
+    pub(crate) images: ImageRules,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,56 +72,8 @@ pub(crate) struct Identity {
     pub(crate) driver_id: vk::DriverId,
 }
 
-/// The alignment that buffers of these usages have at least.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Raised {
-    #[serde(with = "names::flags")]
-    pub(crate) usage: vk::BufferUsageFlags,
-    pub(crate) alignment: u64,
-}
-
-/// [`BufferRules`].
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BufferRulesDocument {
-    pub(crate) alignment: u64,
-    pub(crate) raised: Vec<Raised>,
-    pub(crate) rounding: Rounding,
-    pub(crate) types: u32,
-    pub(crate) descriptor_types: u32,
-    pub(crate) prefers_dedicated_from: Option<u64>,
-}
-
-/// Memory types that images of a format have besides those of their kind.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FormatTypes {
-    #[serde(with = "names::format")]
-    pub(crate) format: vk::Format,
-    pub(crate) types: u32,
-}
-
-/// [`ImageRules`].
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ImageRulesDocument {
-    pub(crate) tiles: Vec<Tile>,
-    pub(crate) linear: Tile,
-    pub(crate) compressed: Option<Tile>,
-    pub(crate) color_types: u32,
-    pub(crate) depth_types: u32,
-    pub(crate) linear_types: u32,
-    pub(crate) transient_types: u32,
-    pub(crate) format_types: Vec<FormatTypes>,
-    pub(crate) prefers_dedicated_target_from: Option<u64>,
-    pub(crate) prefers_dedicated_from: Option<u64>,
-    pub(crate) external_requires_dedicated: bool,
-}
-
 impl From<&Profile> for ProfileDocument {
     fn from(profile: &Profile) -> Self {
-        let (buffers, images) = (&profile.buffers, &profile.images);
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -145,35 +94,8 @@ impl From<&Profile> for ProfileDocument {
             limits: profile.limits,
             features: profile.features,
             descriptor_pools: profile.descriptor_pools,
-            buffers: BufferRulesDocument {
-                alignment: buffers.alignment,
-                raised: buffers
-                    .raised
-                    .iter()
-                    .map(|&(usage, alignment)| Raised { usage, alignment })
-                    .collect(),
-                rounding: buffers.rounding,
-                types: buffers.types,
-                descriptor_types: buffers.descriptor_types,
-                prefers_dedicated_from: buffers.prefers_dedicated_from,
-            },
-            images: ImageRulesDocument {
-                tiles: images.tiles.to_vec(),
-                linear: images.linear,
-                compressed: images.compressed,
-                color_types: images.color_types,
-                depth_types: images.depth_types,
-                linear_types: images.linear_types,
-                transient_types: images.transient_types,
-                format_types: images
-                    .format_types
-                    .iter()
-                    .map(|&(format, types)| FormatTypes { format, types })
-                    .collect(),
-                prefers_dedicated_target_from: images.prefers_dedicated_target_from,
-                prefers_dedicated_from: images.prefers_dedicated_from,
-                external_requires_dedicated: images.external_requires_dedicated,
-            },
+            buffers: profile.buffers.clone(),
+            images: profile.images.clone(),
         }
     }
 }
@@ -181,9 +103,7 @@ impl From<&Profile> for ProfileDocument {
 impl ProfileDocument {
     /// The profile, for as long as the process runs.
     pub(crate) fn keep(self) -> &'static Profile {
-        let Self { device, buffers, images, .. } = self;
-        let raised = buffers.raised.into_iter().map(|raised| (raised.usage, raised.alignment));
-        let format_types = images.format_types.into_iter().map(|types| (types.format, types.types));
+        let device = self.device;
         Box::leak(Box::new(Profile {
             name: self.name.leak(),
             description: self.description.leak(),
@@ -200,27 +120,8 @@ impl ProfileDocument {
             types: self.types.leak(),
             limits: self.limits,
             features: self.features,
-            buffers: BufferRules {
-                alignment: buffers.alignment,
-                raised: raised.collect::<Vec<_>>().leak(),
-                rounding: buffers.rounding,
-                types: buffers.types,
-                descriptor_types: buffers.descriptor_types,
-                prefers_dedicated_from: buffers.prefers_dedicated_from,
-            },
-            images: ImageRules {
-                tiles: images.tiles.leak(),
-                linear: images.linear,
-                compressed: images.compressed,
-                color_types: images.color_types,
-                depth_types: images.depth_types,
-                linear_types: images.linear_types,
-                transient_types: images.transient_types,
-                format_types: format_types.collect::<Vec<_>>().leak(),
-                prefers_dedicated_target_from: images.prefers_dedicated_target_from,
-                prefers_dedicated_from: images.prefers_dedicated_from,
-                external_requires_dedicated: images.external_requires_dedicated,
-            },
+            buffers: self.buffers,
+            images: self.images,
         }))
     }
 }

@@ -2,7 +2,7 @@
 
 use ash::vk::BufferUsageFlags as Usage;
 
-use super::super::document::{BufferRulesDocument, Raised};
+use super::super::{BufferRules, RaisedAlignment};
 use super::super::{Rounding, all_types};
 use super::facts::MeasuredFacts;
 use super::probe::{Probe, ProbedRequirements};
@@ -25,7 +25,7 @@ const SIZES: [u64; 8] = [1, 3, 17, 100, 1000, 4097, 65_537, 1_000_001];
 /// The largest size to try: no known driver begins to prefer a dedicated allocation beyond it.
 const LARGEST: u64 = 1 << 30;
 
-pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> BufferRulesDocument {
+pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> BufferRules {
     let mut usages = USAGES.to_vec();
     if facts.features.buffer_device_address {
         usages.push(Usage::SHADER_DEVICE_ADDRESS);
@@ -51,7 +51,7 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> BufferRulesDo
     let descriptor_types = if descriptors.is_empty() { 0 } else { common(&descriptors) };
     let both: Vec<_> = plain.into_iter().chain(descriptors).collect();
     let alignment = both.iter().map(|(_, answer)| answer.alignment).min().unwrap_or(1);
-    BufferRulesDocument {
+    BufferRules {
         alignment,
         raised: raised(&both, alignment),
         rounding: rounding(probe, &usages),
@@ -62,14 +62,14 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> BufferRulesDo
 }
 
 /// The usages of each alignment above the least.
-fn raised(answers: &[(Usage, ProbedRequirements)], least: u64) -> Vec<Raised> {
-    let mut raised: Vec<Raised> = Vec::new();
+fn raised(answers: &[(Usage, ProbedRequirements)], least: u64) -> Vec<RaisedAlignment> {
+    let mut raised: Vec<RaisedAlignment> = Vec::new();
     for &(usage, ProbedRequirements { alignment, .. }) in
         answers.iter().filter(|(_, answer)| answer.alignment > least)
     {
         match raised.iter_mut().find(|known| known.alignment == alignment) {
             Some(known) => known.usage |= usage,
-            None => raised.push(Raised { usage, alignment }),
+            None => raised.push(RaisedAlignment { usage, alignment }),
         }
     }
     raised.sort_by_key(|raised| raised.alignment);

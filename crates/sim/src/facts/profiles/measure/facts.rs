@@ -184,7 +184,6 @@ impl MeasuredFacts {
                 ..limits(&properties.limits, &more)
             },
             features: FeaturesProfile {
-                memory_budget: false,
                 memory_priority: offered.priority.memory_priority == vk::TRUE,
                 pageable_device_local_memory: offered.pageable.pageable_device_local_memory == vk::TRUE,
                 device_coherent_memory: offered.coherent.device_coherent_memory == vk::TRUE,
@@ -192,15 +191,13 @@ impl MeasuredFacts {
                 timeline_semaphore: offered.timeline.timeline_semaphore == vk::TRUE,
                 synchronization2: offered.synchronization2.synchronization2 == vk::TRUE,
                 maintenance4: offered.maintenance4.maintenance4 == vk::TRUE,
-                maintenance5: false,
                 descriptor_indexing: offered.has_indexing(),
                 descriptor_buffer: offered.buffer.descriptor_buffer == vk::TRUE,
                 inline_uniform_block: offered.inline.inline_uniform_block == vk::TRUE,
                 mutable_descriptor_type: offered.mutable.mutable_descriptor_type == vk::TRUE,
-                push_descriptor: false,
-                external_memory: false,
                 sparse_binding: plain.sparse_binding == vk::TRUE,
                 protected_memory: offered.protected.protected_memory == vk::TRUE,
+                ..FeaturesProfile::default()
             },
             has_queue: !families.is_empty(),
             missing: Vec::new(),

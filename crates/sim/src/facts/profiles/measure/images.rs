@@ -4,8 +4,7 @@ use ash::vk;
 use ash::vk::Format;
 use ash::vk::ImageUsageFlags as Usage;
 
-use super::super::document::{FormatTypes, ImageRulesDocument};
-use super::super::{Tile, all_types};
+use super::super::{FormatTypes, ImageRules, Tile, all_types};
 use super::buffers::first;
 use super::facts::MeasuredFacts;
 use super::fit;
@@ -65,7 +64,7 @@ const SIDES: [(u32, u32); 22] = [
 
 /// The rules, and how well they fit.
 pub(crate) struct Measured {
-    pub(crate) rules: ImageRulesDocument,
+    pub(crate) rules: ImageRules,
     /// The count of images that were used to find the tiles.
     pub(crate) sized: usize,
     /// The count of those that have the driver's size with these tiles.
@@ -140,7 +139,7 @@ pub(crate) fn measure(probe: &Probe<'_>, facts: &MeasuredFacts) -> Measured {
         sized: optimal.len() + straight.len() + pressed.len(),
         exact,
         missing,
-        rules: ImageRulesDocument {
+        rules: ImageRules {
             linear: line,
             compressed,
             color_types: if color_types == 0 { all_types } else { color_types },

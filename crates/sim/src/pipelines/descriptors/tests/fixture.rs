@@ -1,16 +1,24 @@
 //! A GPU with short names for the steps that tests of descriptors share. It destroys what it makes.
 #![expect(unsafe_code, reason = "tests call Vulkan")]
 
+use std::ops::Deref;
+
 use ash::vk;
 use ash::vk::DescriptorType as Type;
 use ash::vk::Handle as _;
 
-use crate::tests::{destroy_all, refuses, reports};
-use crate::{Gpu, GpuBuilder};
+use crate::GpuBuilder;
+use crate::commands::tests::fixture::CommandFixture;
+use crate::tests::destroy_all;
 
-pub(super) struct DescriptorFixture {
-    pub(super) gpu: Gpu,
-    pub(super) commands: vk::CommandBuffer,
+pub(super) struct DescriptorFixture(CommandFixture);
+
+impl Deref for DescriptorFixture {
+    type Target = CommandFixture;
+
+    fn deref(&self) -> &CommandFixture {
+        &self.0
+    }
 }
 
 /// One descriptor at a binding.
@@ -28,18 +36,7 @@ pub(super) fn many(binding: u32, kind: Type, count: u32) -> vk::DescriptorSetLay
 
 impl DescriptorFixture {
     pub(super) fn new(builder: GpuBuilder) -> Self {
-        let gpu = builder.build();
-        let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
-        let info = vk::CommandPoolCreateInfo::default().flags(flags);
-        let command_pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        let info =
-            vk::CommandBufferAllocateInfo::default().command_pool(command_pool).command_buffer_count(1);
-        let commands = unsafe { gpu.device().allocate_command_buffers(&info) }.unwrap()[0];
-        Self { gpu, commands }
-    }
-
-    pub(super) fn device(&self) -> &ash::Device {
-        self.gpu.device()
+        Self(CommandFixture::of(builder.build()))
     }
 
     pub(super) fn try_layout(
@@ -183,16 +180,7 @@ impl DescriptorFixture {
             | vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER
             | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER;
-        self.buffer_of(1024, usage)
-    }
-
-    pub(super) fn buffer_of(&self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
-        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-        let buffer = unsafe { self.device().create_buffer(&info, None) }.unwrap();
-        let needs = unsafe { self.device().get_buffer_memory_requirements(buffer) };
-        let memory = self.memory(needs);
-        unsafe { self.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
-        buffer
+        self.local(1024, usage)
     }
 
     pub(super) fn buffer_view(&self, buffer: vk::Buffer) -> vk::BufferView {
@@ -201,13 +189,6 @@ impl DescriptorFixture {
             .format(vk::Format::R8G8B8A8_UNORM)
             .range(vk::WHOLE_SIZE);
         unsafe { self.device().create_buffer_view(&info, None) }.unwrap()
-    }
-
-    fn memory(&self, needs: vk::MemoryRequirements) -> vk::DeviceMemory {
-        let info = vk::MemoryAllocateInfo::default()
-            .allocation_size(needs.size)
-            .memory_type_index(needs.memory_type_bits.trailing_zeros());
-        unsafe { self.device().allocate_memory(&info, None) }.unwrap()
     }
 
     pub(super) fn image_view(&self, usage: vk::ImageUsageFlags) -> vk::ImageView {
@@ -228,9 +209,7 @@ impl DescriptorFixture {
             .array_layers(1)
             .samples(vk::SampleCountFlags::TYPE_1)
             .usage(usage);
-        let image = unsafe { self.device().create_image(&info, None) }.unwrap();
-        let memory = self.memory(unsafe { self.device().get_image_memory_requirements(image) });
-        unsafe { self.device().bind_image_memory(image, memory, 0) }.unwrap();
+        let image = self.image(&info);
         let range = crate::tests::whole(aspects);
         let info = vk::ImageViewCreateInfo::default().image(image).subresource_range(range);
         unsafe { self.device().create_image_view(&info, None) }.unwrap()
@@ -281,15 +260,6 @@ impl DescriptorFixture {
         unsafe { self.device().update_descriptor_sets(&[write], &[]) };
     }
 
-    pub(super) fn begin(&self) {
-        let info = vk::CommandBufferBeginInfo::default();
-        unsafe { self.device().begin_command_buffer(self.commands, &info) }.unwrap();
-    }
-
-    pub(super) fn end(&self) {
-        unsafe { self.device().end_command_buffer(self.commands) }.unwrap();
-    }
-
     pub(super) fn bind(&self, layout: vk::PipelineLayout, first: u32, sets: &[vk::DescriptorSet]) {
         self.bind_at(layout, first, sets, &[]);
     }
@@ -312,12 +282,6 @@ impl DescriptorFixture {
         Some(self.gpu.bound_set(self.commands, point, layout, number)?.0)
     }
 
-    pub(super) fn submit(&self) -> Result<(), vk::Result> {
-        let buffers = [self.commands];
-        let info = vk::SubmitInfo::default().command_buffers(&buffers);
-        unsafe { self.device().queue_submit(self.gpu.queue(), &[info], vk::Fence::null()) }
-    }
-
     /// Records a command buffer that binds a set, and submits it; it does not run yet.
     pub(super) fn pend(&self, layout: vk::PipelineLayout, set: vk::DescriptorSet) {
         self.gpu.hold_submissions(true);
@@ -325,28 +289,6 @@ impl DescriptorFixture {
         self.bind(layout, 0, &[set]);
         self.end();
         self.submit().unwrap();
-    }
-
-    /// The rules reported since the last call.
-    pub(super) fn reports(&self) -> Vec<&'static str> {
-        reports(&self.gpu)
-    }
-
-    /// Asserts that exactly this is reported since the last call.
-    #[track_caller]
-    pub(super) fn expect(&self, rule: &str) {
-        assert_eq!(self.reports(), [rule]);
-    }
-
-    /// Asserts that a call was refused, and that it reported `rule` alone.
-    #[track_caller]
-    pub(super) fn refuses<T>(&self, rule: &str, result: Result<T, vk::Result>) {
-        refuses(&self.gpu, rule, result);
-    }
-
-    #[track_caller]
-    pub(super) fn expect_silence(&self) {
-        assert_eq!(self.gpu.take_messages(), []);
     }
 }
 

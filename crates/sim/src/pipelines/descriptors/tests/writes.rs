@@ -179,8 +179,8 @@ fn buffers_that_do_not_fit_their_descriptors() {
     let pool = fixture.pool(1, &[(UNIFORM, 1), (STORAGE, 1)]);
     let set = fixture.set(pool, layout).unwrap();
     let buffer = fixture.buffer();
-    let plain = fixture.buffer_of(1024, vk::BufferUsageFlags::TRANSFER_DST);
-    let large = fixture.buffer_of(1 << 20, vk::BufferUsageFlags::UNIFORM_BUFFER);
+    let plain = fixture.local(1024, vk::BufferUsageFlags::TRANSFER_DST);
+    let large = fixture.local(1 << 20, vk::BufferUsageFlags::UNIFORM_BUFFER);
     let info = |buffer, offset, range| vk::DescriptorBufferInfo { buffer, offset, range };
     let cases = [
         (UNIFORM, info(foreign(), 0, 16), "VUID-VkDescriptorBufferInfo-buffer-parameter"),
@@ -253,7 +253,7 @@ fn views_and_samplers_that_do_not_fit_their_descriptors() {
         );
         fixture.expect(rule);
     }
-    let only_storage = fixture.buffer_of(256, vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER);
+    let only_storage = fixture.local(256, vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER);
     let texels = fixture.buffer_view(only_storage);
     for (view, rule) in [
         (texels, "VUID-VkWriteDescriptorSet-descriptorType-08765"),
