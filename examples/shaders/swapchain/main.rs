@@ -236,7 +236,7 @@ impl Triangle {
     fn draw(&self, list: &mut CommandList, image: &Image, frame: u64) -> Result<()> {
         let extent = image.extent(0);
         let dark = vk::ClearValue { color: vk::ClearColorValue { float32: [0.02, 0.02, 0.05, 1.0] } };
-        let colors = [Some(Attachment::clear(image).clear_value(dark))];
+        let colors = [Some(Attachment { clear: dark, ..Attachment::clear(image) })];
         let info = RenderingInfo::new(extent, &colors, None);
         let width = extent.width.div_ceil(2);
         let steps = u64::from(extent.width - width) + 1;

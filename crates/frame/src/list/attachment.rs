@@ -12,14 +12,15 @@ use crate::resource::{Image, is_integer};
 /// use sublet_frame::{Attachment, Image, Resolve};
 ///
 /// fn face<'a>(samples: &'a Image, cube: &'a Image, face: u32) -> Attachment<'a> {
-///     Attachment::clear(samples)
-///         .clear_value(vk::ClearValue { color: vk::ClearColorValue { float32: [0.1, 0.2, 0.4, 1.0] } })
-///         .store_op(vk::AttachmentStoreOp::DONT_CARE)
-///         .resolve(Resolve::new(cube).mip(2).layer(face))
+///     Attachment {
+///         clear: vk::ClearValue { color: vk::ClearColorValue { float32: [0.1, 0.2, 0.4, 1.0] } },
+///         store_op: vk::AttachmentStoreOp::DONT_CARE,
+///         resolve: Some(Resolve { mip: 2, layer: face, ..Resolve::new(cube) }),
+///         ..Attachment::clear(samples)
+///     }
 /// }
 /// ```
 #[derive(Clone, Copy)]
-#[non_exhaustive]
 pub struct Attachment<'a> {
     /// The image.
     pub image: &'a Image,
@@ -27,7 +28,8 @@ pub struct Attachment<'a> {
     pub mip: u32,
     /// The first layer. [`RenderingInfo::layers`] is the number of layers.
     pub layer: u32,
-    /// The format of the view; `None` for the format of the image.
+    /// The format of the view; `None` for the format of the image. It may be `R8G8B8A8_SRGB`, for example, for an image
+    /// of `R8G8B8A8_UNORM` created with `MUTABLE_FORMAT` (VUID-VkImageViewCreateInfo-image-01762).
     pub view_format: Option<vk::Format>,
     /// The load operation.
     pub load_op: vk::AttachmentLoadOp,
@@ -65,63 +67,6 @@ impl<'a> Attachment<'a> {
         Self { load_op: vk::AttachmentLoadOp::LOAD, ..Self::clear(image) }
     }
 
-    /// Sets the mip.
-    #[must_use]
-    pub fn mip(mut self, mip: u32) -> Self {
-        self.mip = mip;
-        self
-    }
-
-    /// Sets the first layer.
-    #[must_use]
-    pub fn layer(mut self, layer: u32) -> Self {
-        self.layer = layer;
-        self
-    }
-
-    /// Sets the format of the view, for example `R8G8B8A8_SRGB` for an image of `R8G8B8A8_UNORM` created with
-    /// `MUTABLE_FORMAT` (VUID-VkImageViewCreateInfo-image-01762).
-    #[must_use]
-    pub fn view_format(mut self, format: vk::Format) -> Self {
-        self.view_format = Some(format);
-        self
-    }
-
-    /// Sets the load operation.
-    #[must_use]
-    pub fn load_op(mut self, op: vk::AttachmentLoadOp) -> Self {
-        self.load_op = op;
-        self
-    }
-
-    /// Sets the store operation.
-    #[must_use]
-    pub fn store_op(mut self, op: vk::AttachmentStoreOp) -> Self {
-        self.store_op = op;
-        self
-    }
-
-    /// Sets the clear value.
-    #[must_use]
-    pub fn clear_value(mut self, value: vk::ClearValue) -> Self {
-        self.clear = value;
-        self
-    }
-
-    /// Sets the resolve target: an image, or a mip and a layer of one.
-    #[must_use]
-    pub fn resolve(mut self, to: impl Into<Resolve<'a>>) -> Self {
-        self.resolve = Some(to.into());
-        self
-    }
-
-    /// Disables depth and stencil writes.
-    #[must_use]
-    pub fn read_only(mut self) -> Self {
-        self.read_only = true;
-        self
-    }
-
     pub(super) fn format(&self) -> vk::Format {
         self.view_format.unwrap_or(self.image.format())
     }
@@ -129,7 +74,6 @@ impl<'a> Attachment<'a> {
 
 /// The resolve target of a multisampled attachment: one mip of a single-sampled image, with the same number of layers.
 #[derive(Clone, Copy)]
-#[non_exhaustive]
 pub struct Resolve<'a> {
     /// The image.
     pub image: &'a Image,
@@ -139,7 +83,9 @@ pub struct Resolve<'a> {
     pub layer: u32,
     /// The format of the view, which must be that of the attachment's view; `None` for the format of the image.
     pub view_format: Option<vk::Format>,
-    /// The resolve mode. The default is `AVERAGE` for colors, and `SAMPLE_ZERO` for integers, depth and stencil.
+    /// The resolve mode. The default is `AVERAGE` for colors, and `SAMPLE_ZERO` for integers, depth and stencil. Colors
+    /// support only the default (VUID-VkRenderingAttachmentInfo-imageView-06129, -06130). Depth and stencil require
+    /// dynamic rendering and a mode that the device supports.
     pub mode: Option<vk::ResolveModeFlags>,
 }
 
@@ -148,35 +94,6 @@ impl<'a> Resolve<'a> {
     #[must_use]
     pub fn new(image: &'a Image) -> Self {
         Self { image, mip: 0, layer: 0, view_format: None, mode: None }
-    }
-
-    /// Sets the mip.
-    #[must_use]
-    pub fn mip(mut self, mip: u32) -> Self {
-        self.mip = mip;
-        self
-    }
-
-    /// Sets the first layer.
-    #[must_use]
-    pub fn layer(mut self, layer: u32) -> Self {
-        self.layer = layer;
-        self
-    }
-
-    /// Sets the format of the view.
-    #[must_use]
-    pub fn view_format(mut self, format: vk::Format) -> Self {
-        self.view_format = Some(format);
-        self
-    }
-
-    /// Sets the resolve mode. Colors support only the default (VUID-VkRenderingAttachmentInfo-imageView-06129, -06130).
-    /// Depth and stencil require dynamic rendering and a mode that the device supports.
-    #[must_use]
-    pub fn mode(mut self, mode: vk::ResolveModeFlags) -> Self {
-        self.mode = Some(mode);
-        self
     }
 
     pub(super) fn format(&self) -> vk::Format {
@@ -202,15 +119,8 @@ impl<'a> Resolve<'a> {
     }
 }
 
-impl<'a> From<&'a Image> for Resolve<'a> {
-    fn from(image: &'a Image) -> Self {
-        Self::new(image)
-    }
-}
-
 /// Parameters of rendering.
 #[derive(Clone, Copy)]
-#[non_exhaustive]
 pub struct RenderingInfo<'a> {
     /// The render area in texels.
     pub area: vk::Rect2D,
@@ -237,33 +147,5 @@ impl<'a> RenderingInfo<'a> {
         let extent = vk::Extent2D { width: extent.width, height: extent.height };
         let area = vk::Rect2D { offset: vk::Offset2D::default(), extent };
         Self { area, layers: 1, view_mask: 0, colors, depth, stencil: None }
-    }
-
-    /// Sets the render area.
-    #[must_use]
-    pub fn area(mut self, area: vk::Rect2D) -> Self {
-        self.area = area;
-        self
-    }
-
-    /// Sets the number of layers.
-    #[must_use]
-    pub fn layers(mut self, layers: u32) -> Self {
-        self.layers = layers;
-        self
-    }
-
-    /// Sets the view mask of multiview.
-    #[must_use]
-    pub fn view_mask(mut self, mask: u32) -> Self {
-        self.view_mask = mask;
-        self
-    }
-
-    /// Sets the stencil attachment.
-    #[must_use]
-    pub fn stencil(mut self, stencil: Attachment<'a>) -> Self {
-        self.stencil = Some(stencil);
-        self
     }
 }

@@ -38,6 +38,27 @@ fn bytes_of(image: &Image, region: &vk::BufferImageCopy) -> Range<u64> {
 }
 
 impl CommandList {
+    /// Checks and declares the images of a command that reads parts of the first and writes parts of the second.
+    /// Returns false if there are no parts.
+    fn between_images(
+        &mut self,
+        [from, to]: [&Image; 2],
+        parts: impl Iterator<Item = [vk::ImageSubresourceLayers; 2]> + Clone,
+        [read, write]: [Use; 2],
+    ) -> Result<bool, ListError> {
+        self.transfer_image(from, SOURCE, parts.clone().map(|[part, _]| part))?;
+        self.transfer_image(to, TARGET, parts.clone().map(|[_, part]| part))?;
+        if parts.clone().next().is_none() {
+            return Ok(false);
+        }
+        self.declare(|recorder| {
+            declare(recorder, from, parts.clone().map(|[part, _]| (part, read)))?;
+            declare(recorder, to, parts.map(|[_, part]| (part, write)))
+        })?;
+        self.flush()?;
+        Ok(true)
+    }
+
     /// `vkCmdCopyImage`.
     ///
     /// # Errors
@@ -53,17 +74,10 @@ impl CommandList {
         to: &Image,
         regions: &[vk::ImageCopy],
     ) -> Result<(), ListError> {
-        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
-        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
-        if regions.is_empty() {
+        let parts = regions.iter().map(|region| [region.src_subresource, region.dst_subresource]);
+        if !self.between_images([from, to], parts, [Use::COPY_SOURCE, Use::COPY_TARGET])? {
             return Ok(());
         }
-        self.declare(|recorder| {
-            let read = regions.iter().map(|region| (region.src_subresource, Use::COPY_SOURCE));
-            declare(recorder, from, read)?;
-            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, Use::COPY_TARGET)))
-        })?;
-        self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
         // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
         // guarantees the regions.
@@ -169,17 +183,10 @@ impl CommandList {
         target: Use,
     ) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
-        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
-        if regions.is_empty() {
+        let parts = regions.iter().map(|region| [region.src_subresource, region.dst_subresource]);
+        if !self.between_images([from, to], parts, [Use::BLIT_SOURCE, target])? {
             return Ok(());
         }
-        self.declare(|recorder| {
-            let read = regions.iter().map(|region| (region.src_subresource, Use::BLIT_SOURCE));
-            declare(recorder, from, read)?;
-            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, target)))
-        })?;
-        self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
         let layouts = (SOURCE_LAYOUT, TARGET_LAYOUT);
         // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
@@ -206,17 +213,10 @@ impl CommandList {
         regions: &[vk::ImageResolve],
     ) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
-        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
-        if regions.is_empty() {
+        let parts = regions.iter().map(|region| [region.src_subresource, region.dst_subresource]);
+        if !self.between_images([from, to], parts, [RESOLVE_SOURCE, RESOLVE_TARGET])? {
             return Ok(());
         }
-        self.declare(|recorder| {
-            let read = regions.iter().map(|region| (region.src_subresource, RESOLVE_SOURCE));
-            declare(recorder, from, read)?;
-            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, RESOLVE_TARGET)))
-        })?;
-        self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
         // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
         // guarantees the rest.

@@ -16,7 +16,6 @@ use crate::track::Use;
 
 /// The attachments of a pipeline, as `VkPipelineRenderingCreateInfo` describes them for dynamic rendering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub struct RenderPassInfo<'a> {
     /// Color formats by location, at most 8. `UNDEFINED` for an unused location.
     pub colors: &'a [vk::Format],
@@ -33,20 +32,6 @@ impl<'a> RenderPassInfo<'a> {
     #[must_use]
     pub const fn new(colors: &'a [vk::Format], depth_stencil: vk::Format) -> Self {
         Self { colors, depth_stencil, samples: vk::SampleCountFlags::TYPE_1, view_mask: 0 }
-    }
-
-    /// Sets the samples of each attachment.
-    #[must_use]
-    pub const fn samples(mut self, samples: vk::SampleCountFlags) -> Self {
-        self.samples = samples;
-        self
-    }
-
-    /// Sets the view mask of multiview.
-    #[must_use]
-    pub const fn view_mask(mut self, mask: u32) -> Self {
-        self.view_mask = mask;
-        self
     }
 
     /// Returns the render pass, which lives as long as the core; null with dynamic rendering.

@@ -15,11 +15,16 @@ use super::{CommandList, ListError};
 /// let area = vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() };
 /// // Flipped as in OpenGL and Direct3D, with reversed depth, and drawing only the left half.
 /// let left = vk::Rect2D { extent: vk::Extent2D { width: 32, height: 64 }, ..area };
-/// let viewport = ViewportInfo::new(area).flip().depth(1.0, 0.0).scissor(left);
+/// let viewport = ViewportInfo {
+///     flip: true,
+///     min_depth: 1.0,
+///     max_depth: 0.0,
+///     scissor: Some(left),
+///     ..ViewportInfo::new(area)
+/// };
 /// # assert!(viewport.flip);
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
-#[non_exhaustive]
 pub struct ViewportInfo {
     /// The area that normalized device coordinates map to.
     pub area: vk::Rect2D,
@@ -38,27 +43,6 @@ impl ViewportInfo {
     #[must_use]
     pub const fn new(area: vk::Rect2D) -> Self {
         Self { area, flip: false, min_depth: 0.0, max_depth: 1.0, scissor: None }
-    }
-
-    /// Flips the viewport: `y` points up.
-    #[must_use]
-    pub const fn flip(mut self) -> Self {
-        self.flip = true;
-        self
-    }
-
-    /// Sets the depth range.
-    #[must_use]
-    pub const fn depth(mut self, min: f32, max: f32) -> Self {
-        (self.min_depth, self.max_depth) = (min, max);
-        self
-    }
-
-    /// Sets the scissor.
-    #[must_use]
-    pub const fn scissor(mut self, scissor: vk::Rect2D) -> Self {
-        self.scissor = Some(scissor);
-        self
     }
 }
 
@@ -90,7 +74,7 @@ impl CommandList {
     /// let mut list = frames.list(frames.queue(0))?;
     /// let area = vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() };
     /// list.set_viewport(area)?;
-    /// list.set_viewport(ViewportInfo::new(area).flip().depth(0.0, 0.5))?;
+    /// list.set_viewport(ViewportInfo { flip: true, max_depth: 0.5, ..ViewportInfo::new(area) })?;
     /// # drop(list);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

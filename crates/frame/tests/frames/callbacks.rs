@@ -15,7 +15,10 @@ use sublet_frame::{
 };
 
 use crate::compact;
-use crate::fixture::{FrameFixture, PROFILES, buffer, frames_with, gpu, image, image_info, parts};
+use crate::fixture::{
+    FrameFixture, FrameParts, PROFILES, buffer, frames_with, gpu, image, image_info, parts,
+};
+use crate::held::hold;
 
 /// Runs a test on a thread, so that a deadlock fails instead of blocking.
 pub(crate) fn in_time(test: impl FnOnce() + Send + 'static) {
@@ -36,7 +39,7 @@ fn watched(profile: &str, queues: u32, observer: BarrierObserver) -> FrameFixtur
     let frames = frames_with(&gpu, &allocator, &descriptors, queues as usize, |info| {
         info.on_barriers = Some(observer);
     });
-    FrameFixture { frames: Some(frames.unwrap()), descriptors, allocator, gpu }
+    hold(FrameParts { frames: Some(frames.unwrap()), descriptors, allocator, gpu })
 }
 
 /// Performs everything that a program might do in a callback.
@@ -88,7 +91,6 @@ fn everything_is_allowed_within_with_queue() {
             let spare = fixture.buffer(64);
             let frames = fixture.frames();
             frames.with_queue(frames.queue(0), |_| everything(frames, Some(spare)));
-            fixture.finish();
         }
     });
 }
@@ -138,8 +140,6 @@ fn everything_is_allowed_in_a_barrier_observer() {
             // Within two lists, in their preambles, and their releases.
             let calls = watch.calls.load(Ordering::Relaxed);
             assert!(calls >= 6, "{profile}: {calls}");
-            drop((shared, frames));
-            fixture.finish();
         }
     });
 }
@@ -150,7 +150,7 @@ fn everything_is_allowed_in_a_barrier_observer_of_a_compactor() {
         let watch = Arc::new(Watch::default());
         let mut fixture = compact::fixture_with("lavapipe", 1, Some(watch.observer()));
         let mut frames = fixture.frames.take().unwrap();
-        let (buffers, images) = compact::scattered(&mut frames).unwrap();
+        let _moved = compact::scattered(&mut frames).unwrap();
         frames.wait_idle().unwrap();
         let mut compactor = Compactor::new(compact::info(&frames));
         compactor.request();
@@ -167,8 +167,6 @@ fn everything_is_allowed_in_a_barrier_observer_of_a_compactor() {
         }
         *watch.frames.lock().unwrap() = None;
         assert!(moved > 0 && watch.calls.load(Ordering::Relaxed) > 0);
-        drop((buffers, images, frames));
-        fixture.finish();
     });
 }
 
@@ -186,8 +184,6 @@ fn barriers_are_observed_once_in_recording_order() {
         assert_eq!(shown.len() as u64, statistics.barrier_calls, "{profile}");
         assert_eq!(shown.iter().sum::<u64>(), statistics.barriers, "{profile}");
         assert_eq!(statistics.releases, 2);
-        drop(shared);
-        fixture.finish();
     }
 }
 
@@ -215,8 +211,6 @@ fn a_list_whose_observer_panicked_is_not_submitted() {
         list.fill_buffer(&shared, 0..64, 3).unwrap();
         let refused = frames.submit(queue, [list]);
         assert_eq!(refused, Err(SubmitError::Broken { list: 0, error: Box::new(ListError::Observer) }));
-        drop(shared);
-        fixture.finish();
     }
 }
 
@@ -243,8 +237,6 @@ fn states_match_the_submission_when_an_observer_panics() {
         assert_eq!(read.bytes().unwrap()[..4], [4, 0, 0, 0], "{profile}");
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0);
-        drop((shared, read));
-        fixture.finish();
     }
 }
 
@@ -290,8 +282,6 @@ fn a_panicking_destructor_leaks_nothing() {
             frames.submit(frames.queue(0), [frames.list(frames.queue(0)).unwrap()]).unwrap();
         }
         assert_eq!(frames.statistics().pools, pools, "pools are reused");
-        drop(reads);
-        fixture.finish();
     }
 }
 
@@ -306,8 +296,6 @@ fn dropping_a_list_with_a_panicking_destructor_leaks_nothing() {
     // Its context is reused.
     drop(frames.list(frames.queue(0)).unwrap());
     assert_eq!(frames.statistics().contexts, 1);
-    drop(read);
-    fixture.finish();
 }
 
 #[test]
@@ -324,6 +312,5 @@ fn dropping_frames_with_a_panicking_destructor_leaks_nothing() {
         assert!(catch_unwind(AssertUnwindSafe(|| drop(frames))).is_err(), "{profile}");
         let live = fixture.gpu.live();
         assert_eq!((live.command_pools, live.buffers, live.fences, live.semaphores), (0, 0, 0, 0));
-        fixture.finish();
     }
 }

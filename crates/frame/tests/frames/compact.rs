@@ -11,7 +11,9 @@ use sublet_frame::{
     ImageData, MovedResource, SubmitError, ViewInfo,
 };
 
-use crate::fixture::{FrameFixture, PROFILES, auto, frames, frames_with, gpu, image_info};
+use crate::fixture::{FrameFixture, FrameParts, PROFILES, auto, frames, frames_with, gpu, image_info};
+use crate::held::hold;
+use crate::make::{begin_list, end_with};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 pub(crate) const SIZE: u64 = 16 << 10;
@@ -28,7 +30,7 @@ pub(crate) fn fixture_with(profile: &str, queues: u32, observer: Option<BarrierO
     let count = queues as usize;
     let frames = frames_with(&gpu, &allocator, &descriptors, count, |info| info.on_barriers = observer);
     let frames = frames.unwrap();
-    FrameFixture { frames: Some(frames), descriptors, allocator, gpu }
+    hold(FrameParts { frames: Some(frames), descriptors, allocator, gpu })
 }
 
 fn small_blocks(gpu: &sim::Gpu) -> Allocator {
@@ -132,6 +134,7 @@ fn run(frames: &mut Frames, compactor: &mut Compactor) -> Result<(), Box<dyn Err
 fn blocks_are_freed_and_contents_preserved() {
     for profile in PROFILES {
         let mut fixture = fixture(profile, 2);
+        let fixture = &mut *fixture;
         let frames = fixture.frames.as_mut().unwrap();
         let (buffers, images) = scattered(frames).unwrap();
         frames.wait_idle().unwrap();
@@ -171,8 +174,6 @@ fn blocks_are_freed_and_contents_preserved() {
         frames.begin().unwrap();
         assert_eq!(compactor.step(frames).unwrap(), CompactStep::Idle);
         frames.end();
-        drop((buffers, images, compactor));
-        fixture.finish();
     }
 }
 
@@ -195,15 +196,13 @@ fn concurrent_resources_stay_concurrent_when_moved() {
     assert_eq!(read.bytes().unwrap(), [1; SIZE as usize]);
     assert_eq!(frames.statistics().releases, 0);
     check(frames, &buffers, &images).unwrap();
-    drop((read, buffers, images, compactor));
-    fixture.finish();
 }
 
 #[test]
 fn limits_of_a_frame_are_respected() {
     let mut fixture = fixture("lavapipe", 1);
     let frames = fixture.frames.as_mut().unwrap();
-    let kept = scattered(frames).unwrap();
+    let _kept = scattered(frames).unwrap();
     let mut compactor = Compactor::new(CompactorCreateInfo {
         max_bytes_per_frame: 2 * SIZE,
         max_moves_per_frame: 3,
@@ -224,8 +223,6 @@ fn limits_of_a_frame_are_respected() {
         frames.end();
     }
     assert!(moved > 2 && !compactor.is_active());
-    drop((kept, compactor));
-    fixture.finish();
 }
 
 #[test]
@@ -273,8 +270,6 @@ fn pinned_frozen_and_host_visible_resources_do_not_move() {
     run(frames, &mut compactor).unwrap();
     assert_ne!(handles(&buffers[1..], &images), before);
     check(frames, &buffers, &images).unwrap();
-    drop((buffers, images, fixed, compactor));
-    fixture.finish();
 }
 
 #[test]
@@ -284,8 +279,7 @@ fn resources_used_by_an_open_list_do_not_move() {
     let (buffers, images) = scattered(frames).unwrap();
     let handles = || images.iter().map(Image::handle).collect::<Vec<_>>();
     let (old, pictures) = (buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles());
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     let mut reads = Vec::new();
     for (at, (buffer, image)) in (0_u32..).zip(buffers.iter().zip(&images)) {
         // Written after the step, in submission order.
@@ -299,8 +293,7 @@ fn resources_used_by_an_open_list_do_not_move() {
     assert_eq!(handles(), pictures);
     assert_eq!(buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), old);
     assert!(compactor.statistics().busy > 0, "{:?}", compactor.statistics());
-    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    let ticket = end_with(frames, list);
     frames.wait(ticket).unwrap();
     for (at, read) in reads.iter().enumerate() {
         assert!(read.bytes().unwrap().iter().all(|&byte| usize::from(byte) == at));
@@ -310,8 +303,6 @@ fn resources_used_by_an_open_list_do_not_move() {
     run(frames, &mut compactor).unwrap();
     assert_ne!(handles(), pictures);
     check(frames, &buffers, &images).unwrap();
-    drop((buffers, images, compactor, reads));
-    fixture.finish();
 }
 
 #[test]
@@ -337,15 +328,13 @@ fn resources_kept_by_a_list_do_not_move() {
     }
     assert_ne!(handles(), before.1);
     check(frames, &buffers, &images).unwrap();
-    drop((buffers, images, compactor));
-    fixture.finish();
 }
 
 #[test]
 fn a_compactor_starts_on_its_triggers() {
     let mut fixture = fixture("lavapipe", 1);
     let frames = fixture.frames.as_mut().unwrap();
-    let kept = scattered(frames).unwrap();
+    let _kept = scattered(frames).unwrap();
     let step = |frames: &mut Frames, info: CompactorCreateInfo| {
         frames.wait_idle().unwrap();
         let mut compactor = Compactor::new(info);
@@ -359,8 +348,6 @@ fn a_compactor_starts_on_its_triggers() {
     assert!(matches!(moved, CompactStep::Moved { .. }), "{moved:?}");
     let moved = step(frames, CompactorCreateInfo { start_heap_usage: 1e-7, ..quiet });
     assert!(matches!(moved, CompactStep::Moved { .. }), "{moved:?}");
-    drop(kept);
-    fixture.finish();
 }
 
 #[test]
@@ -379,14 +366,13 @@ fn a_resource_may_be_dropped_during_its_move() {
         drop(images);
         frames.wait_idle().unwrap();
         assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Ended(_)));
-        drop(compactor);
-        fixture.finish();
     }
 }
 
 #[test]
 fn other_defragmentations_and_lost_devices_are_errors() {
     let mut fixture = fixture("lavapipe", 1);
+    let fixture = &mut *fixture;
     let frames = fixture.frames.as_mut().unwrap();
     let kept = scattered(frames).unwrap();
     let mut compactor = Compactor::new(info(frames));
@@ -409,8 +395,6 @@ fn other_defragmentations_and_lost_devices_are_errors() {
     assert_eq!(kept.0.iter().map(Buffer::handle).collect::<Vec<_>>(), handles);
     assert_eq!(compactor.step(frames), Err(CompactError::Lost));
     fixture.gpu.faults().clear();
-    drop((kept, compactor));
-    fixture.finish();
 }
 
 /// Runs with one failing call, with copies on the last of `queues`. Returns true if an error was returned.
@@ -528,8 +512,7 @@ fn names_survive_moves() {
             buffers.iter().map(Buffer::handle).zip(images.iter().map(Image::handle)).collect();
         let mut compactor = Compactor::new(info(frames));
         run(frames, &mut compactor).unwrap();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let mut moved = [0, 0];
         for (at, ((buffer, image), before)) in buffers.iter().zip(&images).zip(before).enumerate() {
             moved[0] += usize::from(buffer.handle() != before.0);
@@ -549,8 +532,5 @@ fn names_survive_moves() {
             }
         }
         assert!(moved.iter().all(|&moved| moved > 0), "{moved:?}");
-        drop(list);
-        drop((compactor, buffers, images));
-        fixture.finish();
     }
 }

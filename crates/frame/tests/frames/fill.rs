@@ -7,6 +7,7 @@ use ash::vk;
 use sublet_frame::{ImagePart, ImagePiece, ListError, UploadPiece, format_layout};
 
 use crate::fixture::{FrameFixture, image_info};
+use crate::make::{begin_list, end_with};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
@@ -53,9 +54,7 @@ fn threads_fill_the_pieces_of_an_upload() {
         let mut made = Vec::new();
         for frame in 0..4 {
             let frames = fixture.frames();
-            frames.begin().unwrap();
-            let queue = frames.queue(0);
-            let mut list = frames.list(queue).unwrap();
+            let mut list = begin_list(frames);
             list.upload_with(&buffer, offset, size, |pieces| {
                 assert!(pieces.len() >= 3, "a page is too large for several threads");
                 let lengths = pieces.iter().map(|piece| piece.bytes.len() as u64);
@@ -65,8 +64,7 @@ fn threads_fill_the_pieces_of_an_upload() {
             })
             .unwrap();
             let read = list.read_buffer(&buffer, offset..offset + size).unwrap();
-            let ticket = frames.submit(queue, [list]).unwrap();
-            frames.end();
+            let ticket = end_with(frames, list);
             frames.wait(ticket).unwrap();
             assert!(read.bytes().unwrap() == data(frame, size), "{profile}, {frame}");
             drop(read);
@@ -74,8 +72,6 @@ fn threads_fill_the_pieces_of_an_upload() {
         }
         let per_frame: Vec<_> = made.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(per_frame[1..], [1; 2], "{profile}: a page was created for an upload");
-        drop(buffer);
-        fixture.finish();
     }
 }
 
@@ -99,9 +95,7 @@ fn threads_fill_the_rows_of_images() {
         let layer = row * u64::from(layout.blocks(1, size.1).1);
         let lower = layer - row * u64::from(layout.blocks(1, 500).1);
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         list.upload_image_with(&image, &parts, |pieces| {
             for piece in &pieces {
                 assert_eq!(piece.row_bytes as u64, row);
@@ -113,17 +107,13 @@ fn threads_fill_the_rows_of_images() {
         })
         .unwrap();
         let read = list.read_image(&image, 0, 0..layers, COLOR).unwrap();
-        let ticket = frames.submit(queue, [list]).unwrap();
-        frames.end();
+        let ticket = end_with(frames, list);
         frames.wait(ticket).unwrap();
         let bytes = read.bytes().unwrap();
         let (two, third) = bytes.split_at(usize::try_from(2 * layer).unwrap());
         assert!(two == data(0, 2 * layer), "{profile}: the first part");
         let lower_start = usize::try_from(layer - lower).unwrap();
         assert!(third[lower_start..] == data(1, lower), "{profile}: the second part");
-        drop(bytes);
-        drop((read, image));
-        fixture.finish();
     }
 }
 
@@ -157,9 +147,7 @@ fn a_failed_fill_records_nothing() {
     let buffer = fixture.buffer(8 << 20);
     let image = fixture.image(&image_info(vk::Format::R8_UNORM, (64, 64), 1, 1));
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     list.fill_buffer(&buffer, 0..8 << 20, 0x0101_0101).unwrap();
     let failed = list.upload_with(&buffer, 0, 8 << 20, |pieces| {
         pieces.into_iter().for_each(|piece| fill(0, piece));
@@ -195,13 +183,10 @@ fn a_failed_fill_records_nothing() {
     .unwrap();
     let read = list.read_buffer(&buffer, 0..8 << 20).unwrap();
     let texels = list.read_image(&image, 0, 0..1, COLOR).unwrap();
-    let ticket = frames.submit(queue, [list]).unwrap();
-    frames.end();
+    let ticket = end_with(frames, list);
     frames.wait(ticket).unwrap();
     assert!(read.bytes().unwrap().iter().all(|&byte| byte == 1));
     assert_eq!(texels.bytes().unwrap(), [9; 4096]);
-    drop((read, texels, buffer, image));
-    fixture.finish();
 }
 
 #[test]

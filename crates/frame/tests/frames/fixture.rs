@@ -7,12 +7,16 @@ use sublet::{Allocator, AllocatorCreateInfo, sim};
 use sublet_descriptors::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo, Image, QueueInfo};
 
+use crate::held::{End, Held, hold};
 pub(crate) use crate::make::{auto, buffer, image, image_info};
 
 /// With all features, without synchronization2, and also without timelines.
 pub(crate) const PROFILES: [&str; 3] = ["lavapipe", "nvidia-gtx-1060", "imagination-powervr-gx6250"];
 
-pub(crate) struct FrameFixture {
+/// Ends when it goes out of scope: see [`End`].
+pub(crate) type FrameFixture = Held<FrameParts>;
+
+pub(crate) struct FrameParts {
     // Dropped in this order.
     pub(crate) frames: Option<Frames>,
     pub(crate) descriptors: DescriptorDevice,
@@ -78,7 +82,7 @@ pub(crate) fn frames_with(
     unsafe { Frames::new(&info) }
 }
 
-impl FrameFixture {
+impl Held<FrameParts> {
     pub(crate) fn new(profile: &str, queues: u32) -> Self {
         Self::of(gpu(profile, queues), queues)
     }
@@ -93,7 +97,7 @@ impl FrameFixture {
         let gpu = gpu(profile, 1);
         let (allocator, descriptors) = parts_with(&gpu, model);
         let frames = frames(&gpu, &allocator, &descriptors, 1).unwrap();
-        Self { frames: Some(frames), descriptors, allocator, gpu }
+        hold(FrameParts { frames: Some(frames), descriptors, allocator, gpu })
     }
 
     /// Creates a buffer with a device address.
@@ -109,7 +113,7 @@ impl FrameFixture {
     pub(crate) fn of(gpu: sim::Gpu, queues: u32) -> Self {
         let (allocator, descriptors) = parts(&gpu);
         let frames = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
-        Self { frames: Some(frames), descriptors, allocator, gpu }
+        hold(FrameParts { frames: Some(frames), descriptors, allocator, gpu })
     }
 
     pub(crate) fn frames(&mut self) -> &mut Frames {
@@ -123,11 +127,12 @@ impl FrameFixture {
     pub(crate) fn image(&mut self, info: &vk::ImageCreateInfo<'_>) -> Image {
         image(self.frames(), info)
     }
+}
 
-    /// Destroys everything, and checks that there are no leaks and no messages.
-    pub(crate) fn finish(mut self) {
-        drop(self.frames.take());
-        let Self { descriptors, allocator, gpu, .. } = self;
+impl End for FrameParts {
+    fn end(self) {
+        let Self { frames, descriptors, allocator, gpu } = self;
+        drop(frames);
         drop(descriptors);
         let leaks = Arc::try_unwrap(allocator).expect("the allocator is no longer shared").destroy();
         assert!(leaks.is_empty(), "{leaks:?}");

@@ -48,9 +48,6 @@ fn ids_of_other_frames_are_refused() {
     let mut list = frames.list(queue).unwrap();
     clear(&mut list).unwrap();
     frames.submit(queue, [list]).unwrap();
-    drop((own, foreign));
-    other.finish();
-    fixture.finish();
 }
 
 #[test]
@@ -65,8 +62,6 @@ fn queues_of_other_frames_are_refused() {
     let called = catch_unwind(AssertUnwindSafe(|| frames.with_queue(foreign, |_| ())));
     assert!(called.is_err(), "the queue belongs to other frames");
     frames.with_queue(frames.queue(0), |_| ());
-    other.finish();
-    fixture.finish();
 }
 
 #[test]
@@ -89,9 +84,6 @@ fn tickets_of_other_frames_are_not_waited_for() {
         assert!(own.clock().is_foreign(ticket) && !own.clock().is_done(ticket));
         other.frames().wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [0; 16]);
-        drop((buffer, read));
-        other.finish();
-        fixture.finish();
     }
 }
 
@@ -114,5 +106,4 @@ fn retired_objects_wait_for_their_submission() {
     frames.wait(ticket).unwrap();
     frames.collect().unwrap();
     assert_eq!(fixture.gpu.live().buffers, 0);
-    fixture.finish();
 }

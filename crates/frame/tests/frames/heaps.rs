@@ -12,6 +12,7 @@ use sublet_frame::track::Use;
 use sublet_frame::{Buffer, ListError, PipelineLayout, StorageAccess};
 
 use crate::fixture::FrameFixture;
+use crate::make::end_with;
 use crate::paint::binding;
 
 const COMPUTE: BindPoint = BindPoint::Compute;
@@ -110,8 +111,7 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
                 unsafe { list.dispatch([1, 1, 1]) }.unwrap();
             }
             let read = list.read_buffer(&result, 0..256).unwrap();
-            frames.submit(frames.queue(0), [list]).unwrap();
-            frames.end();
+            end_with(frames, list);
             frames.wait(&read).unwrap();
             let expected = (frame + 600).to_le_bytes().repeat(64);
             assert_eq!(read.bytes().unwrap(), expected, "{profile}, {model:?}, frame {frame}");
@@ -131,6 +131,5 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
         unsafe { device.destroy_pipeline(pipeline, None) };
         unsafe { device.destroy_pipeline_layout(pipeline_layout, None) };
         unsafe { device.destroy_descriptor_set_layout(own, None) };
-        fixture.finish();
     }
 }

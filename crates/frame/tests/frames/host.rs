@@ -8,6 +8,7 @@ use sublet::{CreateError, HostImportError};
 use sublet_frame::CreateResourceError;
 
 use crate::fixture::{FrameFixture, gpu};
+use crate::make::{begin_list, end_with};
 
 #[repr(align(4096))]
 #[derive(Clone)]
@@ -41,23 +42,18 @@ fn lists_copy_from_host_memory_and_keep_it() {
         let source =
             unsafe { frames.import_host_memory(&info(16 * 4096), bytes(&memory), Arc::clone(&memory)) };
         let source = source.unwrap();
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         let copy = vk::BufferCopy { src_offset: 7 * 4096, dst_offset: 0, size: 3 * 4096 };
         list.copy_buffer(&source, &target, &[copy]).unwrap();
         let read = list.read_buffer(&target, 0..3 * 4096).unwrap();
         drop(source);
         assert_eq!(Arc::strong_count(&memory), 2, "the list needs the memory");
-        let ticket = frames.submit(queue, [list]).unwrap();
-        frames.end();
+        let ticket = end_with(frames, list);
         frames.wait(ticket).unwrap();
         let expected: Vec<u8> = memory[7..10].iter().flat_map(|page| page.0).collect();
         assert!(read.bytes().unwrap() == expected, "{profile}");
         drop(read);
         assert_eq!(Arc::strong_count(&memory), 1, "{profile}: the memory is kept too long");
-        drop(target);
-        fixture.finish();
     }
 }
 
@@ -84,7 +80,6 @@ fn unsuitable_host_memory_is_refused() {
     let zero = refused(HostImportError::Create(CreateError::ZeroExtent));
     assert_eq!(import(info(0), part(0, 8192), owner()), zero);
     assert_eq!(Arc::strong_count(&memory), 1, "a failed import keeps nothing");
-    fixture.finish();
 
     let gpu = sublet::sim::Gpu::builder(sublet::sim::Profile::by_name("lavapipe").unwrap())
         .without_extension("VK_EXT_external_memory_host")
@@ -94,7 +89,6 @@ fn unsuitable_host_memory_is_refused() {
     assert_eq!(frames.allocator().host_import_alignment(), None);
     let made = unsafe { frames.import_host_memory(&info(4096), all, ()) };
     assert_eq!(made.unwrap_err(), refused(HostImportError::NotEnabled));
-    fixture.finish();
 }
 
 #[test]
@@ -116,6 +110,5 @@ fn a_failed_import_leaves_nothing_behind() {
         drop(buffer);
         let after = fixture.gpu.live();
         assert_eq!((after.buffers, after.memories), (before.buffers, before.memories), "{call}");
-        fixture.finish();
     }
 }

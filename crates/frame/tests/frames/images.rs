@@ -5,6 +5,7 @@ use sublet_frame::track::{Subresources, UseError};
 use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, Resolve, format_layout};
 
 use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::make::{begin_list, end_with};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
@@ -41,9 +42,7 @@ fn mips_and_layers_of_many_formats() {
             }
         }
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         let data: Vec<_> =
             parts.iter().map(|(mip, layer, bytes)| ImageData::new(*mip, *layer, bytes)).collect();
         let before = frames.statistics().barrier_calls;
@@ -51,16 +50,13 @@ fn mips_and_layers_of_many_formats() {
         assert_eq!(frames.statistics().barrier_calls, before, "the barrier is in the preamble");
         let reads: Vec<_> =
             (0..mips).map(|mip| list.read_image(&image, mip, 0..layers, COLOR).unwrap()).collect();
-        let ticket = frames.submit(queue, [list]).unwrap();
-        frames.end();
+        let ticket = end_with(frames, list);
         frames.wait(ticket).unwrap();
         for (mip, read) in (0..).zip(&reads) {
             let expected: Vec<u8> =
                 parts.iter().filter(|part| part.0 == mip).flat_map(|part| part.2.clone()).collect();
             assert_eq!(read.bytes().unwrap(), expected, "{profile}, {format:?}, mip {mip}");
         }
-        drop((reads, image));
-        fixture.finish();
     }
 }
 
@@ -70,9 +66,8 @@ fn rows_with_gaps_and_rectangles() {
     let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 2));
     let source = bytes(1, 1000);
     let frames = fixture.frames();
-    frames.begin().unwrap();
     let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     unsafe { list.clear_color(&image, &Subresources::ALL, vk::ClearColorValue { uint32: [0; 4] }) }.unwrap();
     let corner = ImageData {
         pitch: Pitch { row: Some(40), slice: Some(200) },
@@ -110,8 +105,6 @@ fn rows_with_gaps_and_rectangles() {
     ));
     let narrow = ImageData { pitch: Pitch { row: Some(31), slice: None }, ..ImageData::new(0, 0, &source) };
     assert!(matches!(list.upload_image(&image, &[narrow]), Err(ListError::OutOfRange { .. })));
-    drop((list, read, image));
-    fixture.finish();
 }
 
 /// Uploads that are larger than a page are divided over pages, which later frames use again. No frame but the first
@@ -146,9 +139,7 @@ fn large_uploads_reuse_the_pages() {
         let mut made = Vec::new();
         for _ in 0..6 {
             let frames = fixture.frames();
-            frames.begin().unwrap();
-            let queue = frames.queue(0);
-            let mut list = frames.list(queue).unwrap();
+            let mut list = begin_list(frames);
             list.upload(&buffer, 0, &words).unwrap();
             list.upload_image(&image, std::slice::from_ref(&all)).unwrap();
             list.upload_image(&image, std::slice::from_ref(&part)).unwrap();
@@ -156,8 +147,7 @@ fn large_uploads_reuse_the_pages() {
                 list.read_buffer(&buffer, 0..5 << 20).unwrap(),
                 list.read_image(&image, 0, 0..layers, COLOR).unwrap(),
             );
-            let ticket = frames.submit(queue, [list]).unwrap();
-            frames.end();
+            let ticket = end_with(frames, list);
             frames.wait(ticket).unwrap();
             assert!(reads.0.bytes().unwrap() == words, "{profile}");
             let mut expected = texels.clone();
@@ -173,8 +163,6 @@ fn large_uploads_reuse_the_pages() {
         // Each read-back creates a buffer, and nothing else does.
         let per_frame: Vec<_> = made.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(per_frame[1..], [2; 4], "{profile}: a page was created for an upload");
-        drop((buffer, image));
-        fixture.finish();
     }
 }
 
@@ -184,22 +172,17 @@ fn blits_make_mips() {
         let mut fixture = FrameFixture::new(profile, 1);
         let image = fixture.image(&image_info(vk::Format::R8_UNORM, (4, 4), 3, 1));
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         let texels = [0, 40, 200, 200, 80, 120, 200, 200, 10, 10, 0, 0, 10, 10, 0, 100];
         list.upload_image(&image, &[ImageData::new(0, 0, &texels)]).unwrap();
         let before = frames.statistics().barrier_calls;
         list.generate_mips(&image).unwrap();
         assert_eq!(frames.statistics().barrier_calls, before + 2, "one for each mip");
         let reads = [1, 2].map(|mip| list.read_image(&image, mip, 0..1, COLOR).unwrap());
-        let ticket = frames.submit(queue, [list]).unwrap();
-        frames.end();
+        let ticket = end_with(frames, list);
         frames.wait(ticket).unwrap();
         let mips = reads.map(|read| read.bytes().unwrap().to_vec());
         assert_eq!(mips, [vec![60, 200, 10, 25], vec![74]], "{profile}");
-        drop(image);
-        fixture.finish();
     }
 }
 
@@ -224,9 +207,7 @@ fn a_shader_makes_mips_where_blits_are_not_allowed() {
     let texels = [bytes(1, 1920), bytes(2, 1920)];
     let frames = fixture.frames();
     for _ in 0..3 {
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         let data = [ImageData::new(0, 0, &texels[0]), ImageData::new(0, 1, &texels[1])];
         list.upload_image(&image, &data).unwrap();
         let before = frames.statistics().barrier_calls;
@@ -234,8 +215,7 @@ fn a_shader_makes_mips_where_blits_are_not_allowed() {
         assert_eq!(frames.statistics().barrier_calls, before + 3, "one for each mip");
         assert!(list.generate_mips(&neither).is_err());
         let read = list.read_image(&image, 2, 1..2, COLOR).unwrap();
-        let ticket = frames.submit(queue, [list]).unwrap();
-        frames.end();
+        let ticket = end_with(frames, list);
         frames.wait(ticket).unwrap();
         let fourth = |row: usize, column: usize| &texels[1][(row * 20 + column) * 8..][..8];
         let rows = (0..3).flat_map(|row| (0..5).map(move |column| (4 * row, 4 * column)));
@@ -244,8 +224,6 @@ fn a_shader_makes_mips_where_blits_are_not_allowed() {
     }
     frames.wait_idle().unwrap();
     assert_eq!(fixture.gpu.calls("vkCreateComputePipelines"), 1);
-    drop((image, neither));
-    fixture.finish();
 }
 
 #[test]
@@ -269,8 +247,6 @@ fn blocks_are_not_cut() {
         Err(ListError::Misaligned { given: 6, .. })
     ));
     list.upload_image(&image, &[at(8, 4, 2, 6)]).unwrap();
-    drop((list, image));
-    fixture.finish();
 }
 
 /// Each view is a layer, with dynamic rendering and in render passes.
@@ -282,26 +258,22 @@ fn views_are_layers() {
         let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 4);
         let image = fixture.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let grey = vk::ClearColorValue { float32: [0.2; 4] };
         unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
         let white = vk::ClearValue { color: vk::ClearColorValue { float32: [1.0; 4] } };
         // With base layer 1: the first and the third view.
-        let colors = [Some(Attachment::clear(&image).layer(1).clear_value(white))];
-        let info = RenderingInfo::new(image.extent(0), &colors, None).view_mask(0b101);
+        let colors = [Some(Attachment { layer: 1, clear: white, ..Attachment::clear(&image) })];
+        let info = RenderingInfo { view_mask: 0b101, ..RenderingInfo::new(image.extent(0), &colors, None) };
         unsafe { list.begin_rendering(&info) }.unwrap();
         list.end_rendering().unwrap();
         let read = list.read_image(&image, 0, 0..4, vk::ImageAspectFlags::COLOR).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         let layers: Vec<_> = read.bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
         let expected = [51, 255, 51, 255].map(|byte| vec![byte; 64]);
         assert_eq!(layers, expected, "{profile}");
         passes += fixture.gpu.live().render_passes;
-        drop((read, image));
-        fixture.finish();
     }
     assert_eq!(passes, 2, "two of them have no dynamic rendering");
 }
@@ -318,27 +290,24 @@ fn colors_are_resolved_as_their_format_wants_it_to_any_mip_and_layer() {
         let samples = made(&mut fixture, 1, 1, vk::SampleCountFlags::TYPE_4);
         let single = made(&mut fixture, 2, 3, vk::SampleCountFlags::TYPE_1);
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let none = vk::ClearColorValue { uint32: [1; 4] };
         unsafe { list.clear_color(&single, &Subresources::ALL, none) }.unwrap();
         let seven = vk::ClearValue { color: vk::ClearColorValue { uint32: [7; 4] } };
-        let to = Resolve::new(&single).mip(1).layer(2);
-        let wrong = to.mode(vk::ResolveModeFlags::AVERAGE);
+        let to = Resolve { mip: 1, layer: 2, ..Resolve::new(&single) };
+        let wrong = Resolve { mode: Some(vk::ResolveModeFlags::AVERAGE), ..to };
         for (to, expected) in [(wrong, false), (to, true)] {
-            let colors = [Some(Attachment::clear(&samples).clear_value(seven).resolve(to))];
+            let attached = Attachment { clear: seven, resolve: Some(to), ..Attachment::clear(&samples) };
+            let colors = [Some(attached)];
             let info = RenderingInfo::new(single.extent(1), &colors, None);
             let begun = unsafe { list.begin_rendering(&info) };
             assert_eq!(begun.is_ok(), expected, "{begun:?}");
         }
         list.end_rendering().unwrap();
         let read = list.read_image(&single, 1, 0..3, vk::ImageAspectFlags::COLOR).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [[1; 16], [1; 16], [7; 16]].concat(), "{profile}");
-        drop((read, samples, single));
-        fixture.finish();
     }
 }
 
@@ -354,8 +323,7 @@ fn layers_and_slices_are_attachments() {
         let info = info.extent(vk::Extent3D { width: 4, height: 4, depth: 4 }).usage(info.usage | usage);
         let volume = fixture.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let grey = vk::ClearColorValue { float32: [0.2; 4] };
         unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
         unsafe { list.clear_color(&volume, &Subresources::ALL, grey) }.unwrap();
@@ -364,9 +332,7 @@ fn layers_and_slices_are_attachments() {
         for &image in &targets {
             let one = |layer, value| {
                 let color = vk::ClearColorValue { float32: [value; 4] };
-                let mut one = Attachment::clear(image);
-                (one.layer, one.clear) = (layer, vk::ClearValue { color });
-                Some(one)
+                Some(Attachment { layer, clear: vk::ClearValue { color }, ..Attachment::clear(image) })
             };
             let colors = [one(3, 1.0), None, one(1, 0.4)];
             let info = RenderingInfo::new(image.extent(0), &colors, None);
@@ -375,8 +341,7 @@ fn layers_and_slices_are_attachments() {
         }
         let reads = [(&image, 4), (&volume, 1)]
             .map(|(image, layers)| list.read_image(image, 0, 0..layers, COLOR).unwrap());
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&reads[1]).unwrap();
         let expected = [51, 102, 51, 255].map(|byte| vec![byte; 64]);
         let layers: Vec<_> = reads[0].bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
@@ -386,21 +351,17 @@ fn layers_and_slices_are_attachments() {
         // Attaching the same layer twice is an error.
         for image in targets {
             let mut list = frames.list(frames.queue(0)).unwrap();
-            let mut third = Attachment::clear(image);
-            third.layer = 3;
+            let third = Attachment { layer: 3, ..Attachment::clear(image) };
             let colors = [Some(third), Some(third)];
             let info = RenderingInfo::new(image.extent(0), &colors, None);
             let twice = unsafe { list.begin_rendering(&info) };
             assert!(matches!(twice, Err(ListError::Use(UseError::Twice { .. }))), "{twice:?}");
             let mut list = frames.list(frames.queue(0)).unwrap();
-            third.layer = 4;
-            let colors = [Some(third)];
+            let colors = [Some(Attachment { layer: 4, ..third })];
             let info = RenderingInfo::new(image.extent(0), &colors, None);
             let beyond = unsafe { list.begin_rendering(&info) };
             assert!(matches!(beyond, Err(ListError::OutOfRange { what: "layers", .. })), "{beyond:?}");
         }
-        drop((reads, image, volume));
-        fixture.finish();
     }
 }
 
@@ -452,8 +413,6 @@ fn empty_commands_record_nothing() {
     ] {
         assert_eq!(gpu.calls(call), 0, "{call}");
     }
-    drop((buffer, image, drawn));
-    fixture.finish();
 }
 
 /// Transfers, dispatches and nested rendering are errors within rendering.
@@ -516,8 +475,6 @@ fn transfers_within_rendering_are_errors() {
     list.end_rendering().unwrap();
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
-    drop((buffer, image, depth));
-    fixture.finish();
 }
 
 /// Each clear accepts only its own aspects. `tests/layer` covers the values.
@@ -547,8 +504,6 @@ fn clears_accept_only_aspects_of_the_image() {
     assert_eq!(cleared, format(&both, vk::ImageAspectFlags::empty()));
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
-    drop((color, both));
-    fixture.finish();
 }
 
 /// An image that never moves has an accessible allocation; a movable one has none.
@@ -564,6 +519,4 @@ fn immovable_images_have_an_allocation() {
     assert!(!fixed.is_movable() && foreign.allocation().is_none());
     let (allocation, place) = (fixed.allocation().unwrap(), fixed.memory_range().unwrap());
     assert_eq!((allocation.memory(), allocation.offset()), (place.memory, place.offset));
-    drop((foreign, movable, fixed));
-    fixture.finish();
 }

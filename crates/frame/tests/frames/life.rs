@@ -12,7 +12,8 @@ use sublet::{AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{BeginError, ListError, ReadError, SubmitError};
 
-use crate::fixture::{self, FrameFixture, PROFILES, image_info};
+use crate::fixture::{self, FrameFixture, FrameParts, PROFILES, image_info};
+use crate::make::{begin_list, end_with};
 
 #[test]
 fn frames_cycle_with_every_submission_api() {
@@ -21,15 +22,12 @@ fn frames_cycle_with_every_submission_api() {
         let buffer = fixture.buffer(4096);
         for frame in 0..10_u8 {
             let frames = fixture.frames();
-            frames.begin().unwrap();
-            let queue = frames.queue(0);
-            let mut list = frames.list(queue).unwrap();
+            let mut list = begin_list(frames);
             list.upload(&buffer, 16, &[frame; 1000]).unwrap();
             list.fill_buffer(&buffer, 0..16, u32::from(frame) * 0x0101_0101).unwrap();
             let read = list.read_buffer(&buffer, 0..1016).unwrap();
             assert_eq!(read.bytes(), Err(ReadError::NotReady));
-            frames.submit(queue, [list]).unwrap();
-            frames.end();
+            end_with(frames, list);
             frames.wait(&read).unwrap();
             assert!(read.is_ready());
             assert_eq!(read.bytes().unwrap(), [frame; 1016], "{profile}");
@@ -37,8 +35,6 @@ fn frames_cycle_with_every_submission_api() {
         let statistics = fixture.frames().statistics();
         assert_eq!((statistics.frames, statistics.lists, statistics.submissions), (10, 10, 10));
         assert!(statistics.pools <= 3 && statistics.contexts == 1, "{statistics:?}");
-        drop(buffer);
-        fixture.finish();
     }
 }
 
@@ -50,32 +46,27 @@ fn a_buffer_that_is_dropped_lives_as_long_as_the_list() {
         let (from, to) = (fixture.buffer(256), fixture.buffer(256));
         let live = fixture.gpu.live().buffers;
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         list.fill_buffer(&from, 0..256, 0x0707_0707).unwrap();
         list.copy_buffer(&from, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 256 }]).unwrap();
         let read = list.read_buffer(&to, 0..256).unwrap();
         drop((from, to));
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         assert_eq!(fixture.gpu.live().buffers, live + 1, "{profile}");
         fixture.frames().wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [7; 256]);
         drop(read);
         assert_eq!(fixture.gpu.live().buffers, live - 2, "{profile}");
-        fixture.finish();
     }
 }
 
 #[test]
 fn resources_may_outlive_the_frames() {
     let mut fixture = FrameFixture::new("lavapipe", 1);
-    let (buffer, image) =
-        (fixture.buffer(64), fixture.image(&image_info(vk::Format::R8_UNORM, (4, 4), 1, 1)));
+    let info = image_info(vk::Format::R8_UNORM, (4, 4), 1, 1);
+    let _kept = (fixture.buffer(64), fixture.image(&info));
     drop(fixture.frames.take());
     assert_eq!(fixture.gpu.live().buffers, 1);
-    drop((buffer, image));
-    fixture.finish();
 }
 
 #[test]
@@ -86,8 +77,6 @@ fn lists_may_outlive_the_frames() {
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.upload(&buffer, 0, &[1; 64]).unwrap();
     drop(fixture.frames.take());
-    drop((list, buffer));
-    fixture.finish();
 }
 
 #[test]
@@ -95,8 +84,7 @@ fn a_list_that_is_dropped_leaves_nothing() {
     let mut fixture = FrameFixture::new("lavapipe", 1);
     let buffer = fixture.buffer(64);
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     list.upload(&buffer, 0, &[1; 64]).unwrap();
     let read = list.read_buffer(&buffer, 0..64).unwrap();
     drop(list);
@@ -106,8 +94,6 @@ fn a_list_that_is_dropped_leaves_nothing() {
     drop(read);
     frames.end();
     assert_eq!(frames.statistics().in_flight, 0);
-    drop(buffer);
-    fixture.finish();
 }
 
 /// Open lists share upload pages. Idle memory is freed.
@@ -138,8 +124,7 @@ fn open_lists_share_pages_and_idle_memory_is_freed() {
         frames.submit(queue, lists).unwrap();
         let mut list = frames.list(queue).unwrap();
         let read = list.read_buffer(&buffer, 0..LISTS * 16).unwrap();
-        frames.submit(queue, [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         let expected: Vec<u8> = (0..LISTS).flat_map(|at| [at as u8; 16]).collect();
         assert_eq!(read.bytes().unwrap(), expected);
@@ -150,8 +135,7 @@ fn open_lists_share_pages_and_idle_memory_is_freed() {
                 frames.begin().unwrap();
                 let mut list = frames.list(queue).unwrap();
                 list.upload(&buffer, 0, &[1; 16]).unwrap();
-                frames.submit(queue, [list]).unwrap();
-                frames.end();
+                end_with(frames, list);
             }
             let left = frames.statistics();
             assert!(left.pools <= 3 && left.contexts <= 1 && left.upload_bytes <= 6 << 20, "{left:?}");
@@ -163,8 +147,6 @@ fn open_lists_share_pages_and_idle_memory_is_freed() {
         assert_eq!((left.pools, left.contexts, left.upload_bytes), (0, 0, 0));
         fixture.allocator.trim();
         assert_eq!(blocks(&fixture), before);
-        drop(buffer);
-        fixture.finish();
     }
 }
 
@@ -192,8 +174,7 @@ fn uploads_of_an_open_list_are_preserved() {
                 frames.end();
                 continue;
             }
-            frames.submit(queue, [list]).unwrap();
-            frames.end();
+            end_with(frames, list);
             frames.wait(&read).unwrap();
             assert_eq!(read.bytes().unwrap(), [round as u8], "{profile}");
             if round % 50 == 0 {
@@ -209,8 +190,6 @@ fn uploads_of_an_open_list_are_preserved() {
         frames.wait(&read).unwrap();
         assert!(read.bytes().unwrap()[..1000].iter().all(|&byte| byte == 7), "{profile}");
         assert!(read.bytes().unwrap()[1000..].iter().all(|&byte| byte == 8), "{profile}");
-        drop((read, first, other));
-        fixture.finish();
     }
 }
 
@@ -244,8 +223,6 @@ fn lists_are_recorded_by_many_threads() {
             assert_eq!(read.bytes().unwrap(), [frame * 4 + thread; 256]);
         }
     }
-    drop(buffers);
-    fixture.finish();
 }
 
 #[test]
@@ -271,8 +248,6 @@ fn queues_wait_for_one_another() {
         let expected: Vec<u8> = (1..=6).flat_map(|byte| [byte; 4]).collect();
         assert_eq!(read.bytes().unwrap(), expected, "{profile}");
         assert!(frames.statistics().waits >= 5);
-        drop((buffer, read));
-        fixture.finish();
     }
 }
 
@@ -290,8 +265,7 @@ fn a_read_back_is_a_future() {
     fixture.gpu.hold_submissions(true);
     let buffer = fixture.buffer(16);
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     list.fill_buffer(&buffer, 0..16, 0x0303_0303).unwrap();
     let mut read = pin!(list.read_buffer(&buffer, 0..16).unwrap());
     let wakes = Arc::new(Counting(AtomicUsize::new(0)));
@@ -313,9 +287,8 @@ fn invalid_commands_return_errors_and_record_nothing() {
     let mut other = FrameFixture::new("lavapipe", 1);
     let (buffer, foreign) = (fixture.buffer(64), other.buffer(64));
     let frames = fixture.frames();
-    frames.begin().unwrap();
     let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     let copy = |src_offset, dst_offset, size| vk::BufferCopy { src_offset, dst_offset, size };
     assert_eq!(list.fill_buffer(&foreign, 0..64, 0), Err(ListError::OtherFrames));
     assert!(matches!(
@@ -380,9 +353,6 @@ fn invalid_commands_return_errors_and_record_nothing() {
     assert!(refused.to_string().contains(&first.to_string()), "{refused}");
     assert_eq!(refused, SubmitError::Broken { list: 0, error: Box::new(first) });
     frames.end();
-    drop((foreign, buffer, image));
-    other.finish();
-    fixture.finish();
 }
 
 #[test]
@@ -401,8 +371,6 @@ fn rejected_commands_declare_no_uses() {
     // Reading the buffer as arguments and writing it would be two uses by one command.
     list.fill_buffer(&buffer, 0..64, 0).unwrap();
     frames.submit(queue, [list]).unwrap();
-    drop((buffer, image));
-    fixture.finish();
 }
 
 #[test]
@@ -412,9 +380,8 @@ fn a_lost_device_releases_everything() {
         fixture.gpu.hold_submissions(true);
         let buffer = fixture.buffer(64);
         let frames = fixture.frames();
-        frames.begin().unwrap();
         let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         list.upload(&buffer, 0, &[1; 64]).unwrap();
         let read = list.read_buffer(&buffer, 0..64).unwrap();
         frames.submit(queue, [list]).unwrap();
@@ -427,8 +394,6 @@ fn a_lost_device_releases_everything() {
         assert!(frames.list(queue).is_err());
         assert_eq!(read.bytes(), Err(ReadError::Lost));
         assert_eq!(frames.statistics().in_flight, 0);
-        drop((buffer, read));
-        fixture.finish();
     }
 }
 
@@ -463,8 +428,6 @@ fn resources_of_a_half_done_submission_outlive_the_release() {
         fixture.frames().wait_idle().unwrap();
         assert_eq!(fixture.frames().statistics().in_flight, 0);
         assert_eq!(fixture.gpu.live().buffers, 1, "{profile}");
-        drop(to);
-        fixture.finish();
     }
 }
 
@@ -483,17 +446,19 @@ fn resources_stay_alive_if_the_wait_fails() {
         }
         frames.submit(queue, [list]).unwrap();
         drop(buffer);
+        // Its objects are leaked.
+        let FrameParts { frames, gpu, .. } = fixture.release();
         let live = || {
-            let live = fixture.gpu.live();
+            let live = gpu.live();
             (live.semaphores, live.fences, live.command_pools, live.buffers)
         };
         let before = live();
         for call in ["vkWaitSemaphores", "vkWaitForFences"] {
-            fixture.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         }
-        drop(fixture.frames.take());
+        drop(frames);
         assert_eq!(live(), before, "{profile}");
-        assert!(fixture.gpu.take_messages().is_empty(), "{profile}");
+        assert!(gpu.take_messages().is_empty(), "{profile}");
     }
 }
 
@@ -511,9 +476,7 @@ fn shared_memory_is_handed_over_between_resources() {
     let two = unsafe { frames.create_buffer_in(&memory, 0, &info) }.unwrap();
     let image_info = image_info(vk::Format::R8G8B8A8_UNORM, (16, 16), 1, 1);
     let image = unsafe { frames.create_image_in(&memory, 0, &image_info) }.unwrap();
-    frames.begin().unwrap();
-    let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     list.fill_buffer(&one, 0..4096, 1).unwrap();
     let first = list.read_buffer(&one, 0..4).unwrap();
     let before = frames.statistics().barriers;
@@ -523,14 +486,11 @@ fn shared_memory_is_handed_over_between_resources() {
     let texels = sublet_frame::ImageData::new(0, 0, &[9; 1024]);
     list.upload_image(&image, &[texels]).unwrap();
     let third = list.read_image(&image, 0, 0..1, vk::ImageAspectFlags::COLOR).unwrap();
-    let ticket = frames.submit(queue, [list]).unwrap();
-    frames.end();
+    let ticket = end_with(frames, list);
     frames.wait(ticket).unwrap();
     assert_eq!(first.bytes().unwrap(), [1, 0, 0, 0]);
     assert_eq!(second.bytes().unwrap(), [2, 0, 0, 0]);
     assert_eq!(third.bytes().unwrap(), [9; 1024]);
-    drop((first, second, third, one, two, image, memory));
-    fixture.finish();
 }
 
 #[test]
@@ -557,7 +517,6 @@ fn transient_images_share_memory_or_fail_without_leaks() {
         fixture.frames().wait_idle().unwrap();
         assert_eq!(fixture.gpu.live().images, live, "call {nth}");
     }
-    fixture.finish();
 }
 
 /// All of these tests run with hazard detection of the simulated GPU.
@@ -574,8 +533,6 @@ fn undeclared_uses_are_hazards() {
     frames.wait_idle().unwrap();
     let messages = fixture.gpu.take_messages();
     assert!(messages.iter().any(|message| message.vuid == "SYNC-HAZARD-WRITE-AFTER-WRITE"), "{messages:#?}");
-    drop(buffer);
-    fixture.finish();
 }
 
 /// `end` maintains the allocator: a program that grows steadily calls no driver within a frame, unless it opts out.

@@ -200,5 +200,4 @@ fn late_frames_cost_the_same_as_early_ones() {
     drop(world);
     fixture.frames().wait_idle().unwrap();
     program.destroy(&fixture);
-    fixture.finish();
 }

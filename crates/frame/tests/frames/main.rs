@@ -17,6 +17,9 @@ mod fill;
 mod fixture;
 mod foreign;
 mod heaps;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../../../../tests/shared/held.rs"]
+mod held;
 mod host;
 mod images;
 mod life;

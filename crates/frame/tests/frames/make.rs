@@ -1,8 +1,9 @@
 //! Resources for the tests.
 
 use ash::vk;
+use sublet::retire::Ticket;
 use sublet::{AllocationCreateInfo, MemoryUsage};
-use sublet_frame::{Buffer, Frames, Image};
+use sublet_frame::{Buffer, CommandList, Frames, Image};
 
 pub(crate) fn auto() -> AllocationCreateInfo<'static> {
     AllocationCreateInfo::new(MemoryUsage::Auto)
@@ -40,4 +41,17 @@ pub(crate) fn image_info(
 pub(crate) fn image(frames: &Frames, info: &vk::ImageCreateInfo<'_>) -> Image {
     // SAFETY: the create-info is valid.
     unsafe { frames.create_image(info, &auto()) }.unwrap()
+}
+
+/// Begins a frame, and opens a list on the first queue.
+pub(crate) fn begin_list(frames: &mut Frames) -> CommandList {
+    frames.begin().unwrap();
+    frames.list(frames.queue(0)).unwrap()
+}
+
+/// Submits a list, and ends the frame.
+pub(crate) fn end_with(frames: &mut Frames, list: CommandList) -> Ticket {
+    let ticket = frames.submit(list.queue(), [list]).unwrap();
+    frames.end();
+    ticket
 }

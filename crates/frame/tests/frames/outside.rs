@@ -10,6 +10,7 @@ use sublet_frame::{
 };
 
 use crate::fixture::{FrameFixture, PROFILES, auto, gpu, image_info, parts};
+use crate::make::{begin_list, end_with};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
@@ -32,12 +33,10 @@ fn the_host_writes_only_unused_buffers() {
         for round in 0..3_u8 {
             buffer.write(0, &[round; 64]).unwrap();
             buffer.write(60, &[9; 4]).unwrap();
-            frames.begin().unwrap();
-            let mut list = frames.list(frames.queue(0)).unwrap();
+            let mut list = begin_list(frames);
             let read = list.read_buffer(&buffer, 0..64).unwrap();
             assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "a list uses it");
-            frames.submit(frames.queue(0), [list]).unwrap();
-            frames.end();
+            end_with(frames, list);
             assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "the list is not recycled yet");
             frames.wait(&read).unwrap();
             let bytes = read.bytes().unwrap();
@@ -58,8 +57,6 @@ fn the_host_writes_only_unused_buffers() {
         buffer.write(0, &[1]).unwrap();
         let other = unsafe { frames.create_buffer(&copied(64), &auto()) }.unwrap();
         assert!(matches!(other.write(0, &[1]), Err(WriteError::NotHostVisible | WriteError::Map(_))));
-        drop((buffer, other));
-        fixture.finish();
     }
 }
 
@@ -69,8 +66,7 @@ fn lists_continue_from_the_layout_of_foreign_commands() {
         let mut fixture = FrameFixture::new(profile, 1);
         let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 2));
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let part = Subresources::ALL.mips(0..1).layers(1..2);
         let unknown = unsafe { list.assume_image(&image, &part, Use::COPY_SOURCE) };
         assert!(matches!(unknown, Err(ListError::Use(UseError::NotUsed { .. }))), "{unknown:?}");
@@ -107,14 +103,11 @@ fn lists_continue_from_the_layout_of_foreign_commands() {
         // A later write waits for the readers.
         unsafe { list.clear_color(&image, &part, vk::ClearColorValue::default()) }.unwrap();
         let last = list.read_image(&image, 0, 0..2, COLOR).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&last).unwrap();
         assert_eq!(first.bytes().unwrap(), [255; 64], "{profile}");
         assert_eq!(all.bytes().unwrap(), [255; 128], "{profile}");
         assert_eq!(last.bytes().unwrap(), [[255; 64], [0; 64]].concat(), "{profile}");
-        drop((first, all, last, image));
-        fixture.finish();
     }
 }
 
@@ -155,16 +148,12 @@ fn lists_continue_from_the_layout_of_a_foreign_submission() {
         });
         unsafe { frames.assume_layout(image.id(), layout) }.unwrap();
         unsafe { frames.idle(image.id()) }.unwrap();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let read = list.read_image(&image, 0, 0..1, COLOR).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [255; 64], "{profile}");
         unsafe { device.destroy_command_pool(pool, None) };
-        drop((read, image));
-        fixture.finish();
     }
 }
 
@@ -192,8 +181,7 @@ fn reads_of_unwritten_resources_are_reported_once() {
     let (raw, memory) = unsafe { allocator.create_buffer(&copied(64), &auto()) }.unwrap();
     let imported = unsafe { frames.import_buffer(raw, &copied(64)) };
     for round in 0..2 {
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(&mut frames);
         list.upload(&written, 0, &[1; 64]).unwrap();
         let black = vk::ClearColorValue::default();
         unsafe { list.clear_color(&clear, &Subresources::ALL, black) }.unwrap();

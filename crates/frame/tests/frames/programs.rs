@@ -46,7 +46,6 @@ fn random_programs_match_the_host_model() {
         let mut fixture = FrameFixture::new(profile, QUEUES);
         fixture.gpu.hold_submissions(seed % 2 == 0);
         moves += run(&mut fixture, QUEUES as usize, None, seed);
-        fixture.finish();
     }
     assert!(moves > cases, "only {moves} resources were moved");
 }
@@ -61,7 +60,6 @@ fn a_family_that_only_copies_compacts() {
         fixture.gpu.hold_submissions(seed % 2 == 0);
         moves += program(fixture.frames(), 2, Some(2), None, seed);
         releases += fixture.frames().statistics().releases;
-        fixture.finish();
     }
     assert!(moves > cases() / 2, "only {moves} resources were moved");
     assert!(releases > cases() / 2, "only {releases} releases");

@@ -10,7 +10,7 @@ use sublet_descriptors::BindPoint;
 use sublet_frame::track::Subresources;
 use sublet_frame::{
     Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource,
-    ReadBack, RenderingInfo, StorageAccess, ViewInfo,
+    ReadBack, RenderingInfo, Resolve, StorageAccess, ViewInfo,
 };
 
 use crate::make::{auto, buffer, image, image_info};
@@ -141,7 +141,7 @@ fn draws(
     let other = world.images.len() - 1 - i;
     unsafe { list.bind_pipeline(POINT, painter.pipeline, &painter.layout) }.unwrap();
     let attachment = if random.bool() { Attachment::clear(picture) } else { Attachment::load(picture) };
-    let colors = [Some(attachment.layer(layer))];
+    let colors = [Some(Attachment { layer, ..attachment })];
     let info = RenderingInfo::new(picture.extent(0), &colors, None);
     list.set_viewport(info.area).unwrap();
     unsafe { list.begin_rendering(&info) }.unwrap();
@@ -304,8 +304,9 @@ fn command(
             // Two attachments, one of which is resolved. Half of the time, only a part of the other is rendered.
             let color = random.u32(..).to_le_bytes();
             let clear = clear_value(color);
-            let several = Attachment::clear(&world.several).clear_value(clear).resolve(picture);
-            let one = Attachment::clear(picture).mip(mip).layer(layer).clear_value(clear);
+            let resolve = Some(Resolve::new(picture));
+            let several = Attachment { clear, resolve, ..Attachment::clear(&world.several) };
+            let one = Attachment { mip, layer, clear, ..Attachment::clear(picture) };
             // llvmpipe of Mesa 22.3.6 always resolves to mip 0 of layer 0.
             let resolves = mip == 0 && layer == 0 && random.bool();
             let rows = if resolves || random.bool() { extent.height } else { extent.height.div_ceil(2) };

@@ -10,6 +10,7 @@ use sublet_frame::{
 };
 
 use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::make::{begin_list, end_with};
 use crate::paint::{PipelineInfo, binding, pipeline};
 
 const COMPUTE: BindPoint = BindPoint::Compute;
@@ -78,9 +79,7 @@ fn dispatches_follow_one_another() {
         let (one, two) = (fixture.buffer(256), fixture.buffer(256));
         for frame in 0..6_u32 {
             let frames = fixture.frames();
-            frames.begin().unwrap();
-            let queue = frames.queue(0);
-            let mut list = frames.list(queue).unwrap();
+            let mut list = begin_list(frames);
             list.fill_buffer(&one, 0..256, frame).unwrap();
             unsafe { list.bind_pipeline(COMPUTE, program.pipeline, layout) }.unwrap();
             let factor = 3_u32.to_le_bytes();
@@ -95,15 +94,13 @@ fn dispatches_follow_one_another() {
                 assert_eq!(frames.statistics().barrier_calls, before + 1, "step {step}");
             }
             let read = list.read_buffer(&one, 0..256).unwrap();
-            frames.submit(queue, [list]).unwrap();
-            frames.end();
+            end_with(frames, list);
             frames.wait(&read).unwrap();
             let expected = (0..4).fold(frame, |number, step| number * 3 + step * 10);
             assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64), "{profile}, frame {frame}");
         }
         drop((one, two));
         program.destroy(&fixture);
-        fixture.finish();
     }
 }
 
@@ -114,9 +111,7 @@ fn arguments_come_from_a_buffer() {
     let layout = &program.layout;
     let (one, two, arguments) = (fixture.buffer(256), fixture.buffer(256), fixture.buffer(64));
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     let counts: Vec<u8> = [1_u32, 1, 1].iter().flat_map(|count| count.to_le_bytes()).collect();
     list.update_buffer(&arguments, 4, &counts).unwrap();
     list.fill_buffer(&one, 0..256, 5).unwrap();
@@ -132,13 +127,11 @@ fn arguments_come_from_a_buffer() {
     let handle = two.handle();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, handle, 0, 4, 9)) }.unwrap();
     let read = list.read_buffer(&two, 0..8).unwrap();
-    frames.submit(queue, [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [9, 0, 0, 0, 11, 0, 0, 0]);
     drop((read, one, two, arguments));
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// Bytes bound as constants, read and written at once have one use, for every overlap.
@@ -155,8 +148,7 @@ fn one_range_may_be_bound_in_several_ways() {
         ([256..512, 0..1024, 0..1024], true),
         ([0..16, 256..512, 256..512], false),
     ] {
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let other = if same { &one } else { &two };
         list.fill_buffer(&one, 0..1024, 5).unwrap();
         list.fill_buffer(other, 0..1024, 5).unwrap();
@@ -172,14 +164,12 @@ fn one_range_may_be_bound_in_several_ways() {
         unsafe { list.dispatch([1, 1, 1]) }.unwrap();
         assert_eq!(frames.statistics().barrier_calls, before + 1, "{ranges:?}");
         let read = list.read_buffer(other, to.start..to.start + 4).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [20, 0, 0, 0], "{ranges:?}");
     }
     drop((one, two));
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// Mip generation by the shader binds its own pipeline and sets in between.
@@ -193,8 +183,7 @@ fn bindings_survive_mip_generation() {
     let info = image_info(vk::Format::R16G16B16A16_SFLOAT, (8, 8), 3, 1);
     let image = fixture.image(&info.usage(info.usage | usage));
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     list.fill_buffer(&one, 0..256, 5).unwrap();
     unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
     unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &2_u32.to_le_bytes()) }.unwrap();
@@ -208,13 +197,11 @@ fn bindings_survive_mip_generation() {
     unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &3_u32.to_le_bytes()) }.unwrap();
     unsafe { list.dispatch([1, 1, 1]) }.unwrap();
     let read = list.read_buffer(&two, 0..4).unwrap();
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [16, 0, 0, 0]);
     drop((read, one, two, image));
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// A set may have bindings for pipelines of both bind points. A pipeline waits only for bindings that it can use.
@@ -258,8 +245,7 @@ fn bindings_of_other_pipelines_are_not_used() {
     frames.submit(frames.queue(0), [list]).unwrap();
     // The unused binding was written by this list, or earlier.
     let mut barriers = |point, written: bool| {
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         for buffer in &buffers[..4] {
             list.fill_buffer(buffer, 0..64, 1).unwrap();
         }
@@ -292,8 +278,7 @@ fn bindings_of_other_pipelines_are_not_used() {
             unsafe { list.dispatch([1, 1, 1]) }.unwrap();
         }
         let made = frames.statistics().barriers - before;
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         made
     };
     for point in [BindPoint::Graphics, COMPUTE] {
@@ -305,7 +290,6 @@ fn bindings_of_other_pipelines_are_not_used() {
     drop(fixture.frames.take());
     unsafe { device.destroy_pipeline(drawing, None) };
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// The default view of depth and stencil has both aspects. Shaders see depth or stencil.
@@ -338,7 +322,6 @@ fn depth_and_stencil_are_bound_apart() {
     frames.wait_idle().unwrap();
     drop(image);
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// Slices of a three-dimensional image, and planes of another image, are bound like layers and aspects.
@@ -409,7 +392,6 @@ fn slices_and_planes_are_bound() {
     frames.wait_idle().unwrap();
     drop((volume, planar, bytes));
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 #[test]
@@ -431,7 +413,6 @@ fn bindings_are_checked() {
     assert!(matches!(bound, Err(ListError::Stage(_))));
     drop((list, buffer));
     program.destroy(&fixture);
-    fixture.finish();
 }
 
 /// Adds a constant to each number of one part of a buffer, and writes another part.
@@ -443,8 +424,7 @@ fn adds(fixture: &mut FrameFixture, kinds: [vk::DescriptorType; 3], usage: vk::B
     let info = vk::BufferCreateInfo::default().size(2048).usage(usage);
     let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
     for frame in 0..3_u32 {
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         list.fill_buffer(&numbers, 0..2048, frame).unwrap();
         unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
         let factor = 3_u32.to_le_bytes();
@@ -468,8 +448,7 @@ fn adds(fixture: &mut FrameFixture, kinds: [vk::DescriptorType; 3], usage: vk::B
             unsafe { list.dispatch([1, 1, 1]) }.unwrap();
         }
         let read = list.read_buffer(&numbers, 0..2048).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         let bytes = read.bytes().unwrap();
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -492,7 +471,6 @@ fn dynamic_bindings_and_texels_are_bytes_of_buffers() {
         adds(&mut fixture, dynamic, buffers);
         let texels = [Type::UNIFORM_BUFFER, Type::UNIFORM_TEXEL_BUFFER, Type::STORAGE_TEXEL_BUFFER];
         adds(&mut fixture, texels, buffers | Usage::UNIFORM_TEXEL_BUFFER | Usage::STORAGE_TEXEL_BUFFER);
-        fixture.finish();
     }
 }
 
@@ -506,8 +484,7 @@ fn invalid_texel_buffers_are_rejected() {
     let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
     let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
     let plain = crate::make::buffer(frames, 1024);
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
     let (read, float) = (StorageAccess::Read, vk::Format::R32_SFLOAT);
     let mut bind = |buffer: &Buffer, binding, format, range| {
@@ -527,6 +504,4 @@ fn invalid_texel_buffers_are_rejected() {
     bind(&numbers, 0, float, 0..64).unwrap();
     drop(list);
     program.destroy(&fixture);
-    drop((numbers, plain));
-    fixture.finish();
 }

@@ -5,6 +5,7 @@ use sublet_descriptors::BindPoint;
 use sublet_frame::{Attachment, CommandList, Image, ListError, RenderingInfo, ViewportInfo};
 
 use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::make::{begin_list, end_with};
 use crate::paint::{self, PipelineInfo};
 
 const AREA: vk::Rect2D =
@@ -49,8 +50,7 @@ fn pipelines_draw_once_all_dynamic_state_is_set() {
             dynamic: &dynamic,
         };
         let pipeline = paint::pipeline(&device, frames, layout.handle(), &shape);
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         unsafe { list.bind_pipeline(BindPoint::Graphics, pipeline, &layout) }.unwrap();
         list.bind_vertex_buffer(0, &corners, 0).unwrap();
         // Each draw lacks the next state in this order.
@@ -61,7 +61,8 @@ fn pipelines_draw_once_all_dynamic_state_is_set() {
             assert!(messages[0].to_string().contains(name), "{messages:#?}");
         };
         lacks(&mut list, "viewport");
-        list.set_viewport(ViewportInfo::new(AREA).flip().depth(1.0, 0.0)).unwrap();
+        let viewport = ViewportInfo { flip: true, min_depth: 1.0, max_depth: 0.0, ..ViewportInfo::new(AREA) };
+        list.set_viewport(viewport).unwrap();
         lacks(&mut list, "depth bias");
         list.set_depth_bias(1.0, 0.0, 2.0).unwrap();
         lacks(&mut list, "blend constants");
@@ -82,8 +83,6 @@ fn pipelines_draw_once_all_dynamic_state_is_set() {
         draw(&mut list, &image);
         drop(list);
         unsafe { device.destroy_pipeline(pipeline, None) };
-        drop((layout, image, corners));
-        fixture.finish();
     }
     assert!(without_culling > 0, "one of the profiles is below Vulkan 1.3");
 }
@@ -92,26 +91,24 @@ fn pipelines_draw_once_all_dynamic_state_is_set() {
 fn invalid_viewports_are_rejected_and_record_nothing() {
     let mut fixture = FrameFixture::new("lavapipe", 1);
     let frames = fixture.frames();
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     let viewport = ViewportInfo::new(AREA);
     for (min, max) in [(-0.1, 1.0), (0.0, 1.1), (f32::NAN, 1.0), (0.0, f32::INFINITY)] {
-        let refused = list.set_viewport(viewport.depth(min, max));
+        let refused = list.set_viewport(ViewportInfo { min_depth: min, max_depth: max, ..viewport });
         assert!(matches!(refused, Err(ListError::DepthRange { .. })), "{refused:?}");
     }
     let at =
         |x, width| vk::Rect2D { offset: vk::Offset2D { x, y: 0 }, extent: vk::Extent2D { width, height: 1 } };
     for scissor in [at(-1, 4), at(0, 0), at(i32::MAX, 1), at(1, u32::MAX)] {
-        let refused = list.set_viewport(viewport.scissor(scissor));
+        let refused = list.set_viewport(ViewportInfo { scissor: Some(scissor), ..viewport });
         assert!(matches!(refused, Err(ListError::OutOfRange { .. })), "{refused:?}");
     }
-    list.set_viewport(viewport.scissor(at(100, i32::MAX as u32 - 100))).unwrap();
+    let scissor = Some(at(100, i32::MAX as u32 - 100));
+    list.set_viewport(ViewportInfo { scissor, ..viewport }).unwrap();
     let none = vk::StencilFaceFlags::empty();
     assert!(matches!(list.set_stencil_reference(none, 1), Err(ListError::OutOfRange { .. })));
     let clamp = ListError::NotEnabled { feature: "depthBiasClamp" };
     assert_eq!(list.set_depth_bias(1.0, 0.5, 1.0), Err(clamp));
-    drop(list);
-    fixture.finish();
 }
 
 #[test]
@@ -130,9 +127,9 @@ fn viewports_are_flipped_if_the_device_supports_it() {
             ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
         };
         let mut frames = unsafe { Frames::new(&info) }.unwrap();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
-        assert_eq!(list.set_viewport(ViewportInfo::new(AREA).flip()).is_ok(), maintenance1);
+        let mut list = begin_list(&mut frames);
+        let flipped = ViewportInfo { flip: true, ..ViewportInfo::new(AREA) };
+        assert_eq!(list.set_viewport(flipped).is_ok(), maintenance1);
         list.set_viewport(AREA).unwrap();
     }
     gpu.assert_silent();
@@ -143,16 +140,13 @@ fn only_open_labels_can_end() {
     for profile in PROFILES {
         let mut fixture = FrameFixture::new(profile, 1);
         let frames = fixture.frames();
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         assert_eq!(list.end_label(), Err(ListError::NoLabel));
         list.begin_label("outer");
         list.begin_label("inner\0 and text after a NUL");
         list.end_label().unwrap();
         list.end_label().unwrap();
         assert_eq!(list.end_label(), Err(ListError::NoLabel));
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
-        fixture.finish();
+        end_with(frames, list);
     }
 }

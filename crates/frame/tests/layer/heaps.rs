@@ -13,6 +13,7 @@ use sublet_frame::track::Use;
 use sublet_frame::{Buffer, Features, Frames, StorageAccess};
 
 use crate::device::Device;
+use crate::make::{begin_list, end_with};
 use crate::paint::words;
 use crate::{compute_pipeline, layout, open, parts};
 
@@ -58,9 +59,7 @@ fn dispatches(
     let access = vk::AccessFlags2::SHADER_STORAGE_READ | vk::AccessFlags2::SHADER_STORAGE_WRITE;
     let shader = Use::buffer(vk::PipelineStageFlags2::COMPUTE_SHADER, access);
     for frame in 0..4_u32 {
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = begin_list(frames);
         list.fill_buffer(numbers, 0..256, frame).unwrap();
         let point = BindPoint::Compute;
         for step in 0..6_u32 {
@@ -83,8 +82,7 @@ fn dispatches(
             unsafe { list.raw(record) }.unwrap();
         }
         let read = list.read_buffer(numbers, 0..256).unwrap();
-        frames.submit(queue, [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         let expected = (0..6).fold(frame, |number, step| number * 3 + step);
         assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64));

@@ -169,9 +169,7 @@ fn dispatches(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeli
     let numbers = buffer(frames, 256, vk::BufferUsageFlags::STORAGE_BUFFER);
     let arguments = buffer(frames, 64, vk::BufferUsageFlags::INDIRECT_BUFFER);
     for frame in 0..3_u32 {
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = make::begin_list(frames);
         list.fill_buffer(&numbers, 0..256, frame).unwrap();
         let counts: Vec<u8> = [1_u32, 1, 1].iter().flat_map(|count| count.to_le_bytes()).collect();
         list.upload(&arguments, 0, &counts).unwrap();
@@ -187,8 +185,7 @@ fn dispatches(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeli
             }
         }
         let read = list.read_buffer(&numbers, 0..256).unwrap();
-        frames.submit(queue, [list]).unwrap();
-        frames.end();
+        make::end_with(frames, list);
         frames.wait(&read).unwrap();
         let expected = (0..4).fold(frame, |number, step| number * 3 + step);
         assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64));
@@ -206,9 +203,7 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let corners = buffer(frames, 24, vk::BufferUsageFlags::VERTEX_BUFFER);
     let indices = buffer(frames, 8, vk::BufferUsageFlags::INDEX_BUFFER);
     for frame in 0..3_u8 {
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = make::begin_list(frames);
         let places: Vec<u8> =
             [-1.0_f32, -1.0, 3.0, -1.0, -1.0, 3.0].iter().flat_map(|place| place.to_le_bytes()).collect();
         list.upload(&corners, 0, &places).unwrap();
@@ -223,7 +218,7 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
         list.bind_vertex_buffer(0, &corners, 0).unwrap();
         list.bind_index_buffer(&indices, 0, false).unwrap();
         let far = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } };
-        let far = Attachment::clear(&depth).clear_value(far);
+        let far = Attachment { clear: far, ..Attachment::clear(&depth) };
         let colors = [Some(Attachment::clear(&target))];
         let info = RenderingInfo::new(target.extent(0), &colors, Some(far));
         list.set_viewport(info.area).unwrap();
@@ -241,8 +236,7 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
         assert!(frames.statistics().barrier_calls > before);
         list.end_rendering().unwrap();
         let read = list.read_image(&target, 0, 0..1, COLOR).unwrap();
-        frames.submit(queue, [list]).unwrap();
-        frames.end();
+        make::end_with(frames, list);
         frames.wait(&read).unwrap();
         let texel = [51 * (frame + 1), 51, 51, 51];
         assert_eq!(read.bytes().unwrap(), texel.repeat((SIZE * SIZE) as usize), "frame {frame}");
@@ -266,8 +260,7 @@ fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline
     let depth = make::image(frames, &info.usage(info.usage | sampled | drawn));
     let bytes = buffer(frames, 256, vk::BufferUsageFlags::empty());
     let texels = buffer(frames, 1024, vk::BufferUsageFlags::STORAGE_BUFFER);
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = make::begin_list(frames);
     list.fill_buffer(&bytes, 0..256, 0x0101_0101 * 51).unwrap();
     let plane = |aspect_mask, buffer_offset, side| vk::BufferImageCopy {
         buffer_offset,
@@ -306,8 +299,7 @@ fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline
         unsafe { list.dispatch([1, 1, 1]) }.unwrap();
         reads.push((list.read_buffer(&texels, 0..16).unwrap(), expected));
     }
-    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    let ticket = make::end_with(frames, list);
     frames.wait(ticket).unwrap();
     assert_eq!((first.bytes().unwrap()[0], second.bytes().unwrap()[0]), (8, 8));
     for (at, (read, expected)) in reads.iter().enumerate() {
@@ -328,9 +320,7 @@ fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipelin
     let places = [-1.0_f32, -1.0, 0.9, -1.0, -1.0, 0.3].map(f32::to_le_bytes).concat();
     let point = BindPoint::Graphics;
     let mut paint = |viewport: ViewportInfo| {
-        frames.begin().unwrap();
-        let queue = frames.queue(0);
-        let mut list = frames.list(queue).unwrap();
+        let mut list = make::begin_list(frames);
         list.upload(&corners, 0, &places).unwrap();
         list.upload_image(&picture, &[ImageData::new(0, 0, &[0; 1024])]).unwrap();
         list.generate_mips(&picture).unwrap();
@@ -341,15 +331,14 @@ fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipelin
         list.bind_vertex_buffer(0, &corners, 0).unwrap();
         let far = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } };
         let colors = [Some(Attachment::clear(&target))];
-        let far = Attachment::clear(&depth).clear_value(far);
+        let far = Attachment { clear: far, ..Attachment::clear(&depth) };
         unsafe { list.begin_rendering(&RenderingInfo::new(target.extent(0), &colors, Some(far))) }.unwrap();
         list.set_viewport(viewport).unwrap();
         unsafe { list.draw(0..3, 0..1) }.unwrap();
         list.end_rendering().unwrap();
         let reads = [(&target, COLOR), (&depth, vk::ImageAspectFlags::DEPTH)];
         let reads = reads.map(|(image, aspect)| list.read_image(image, 0, 0..1, aspect).unwrap());
-        frames.submit(queue, [list]).unwrap();
-        frames.end();
+        make::end_with(frames, list);
         reads.iter().for_each(|read| frames.wait(read).unwrap());
         let row = (SIZE * 4) as usize;
         let rows: Vec<_> = reads[0].bytes().unwrap().chunks(row).map(<[u8]>::to_vec).collect();
@@ -361,13 +350,13 @@ fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipelin
     let (upright, half) = paint(ViewportInfo::new(area));
     // The vertices are half-way between near and far.
     assert!((0x7fff..=0x8000).contains(&half), "{half:#x}");
-    let (mut flipped, nearer) = paint(ViewportInfo::new(area).flip().depth(0.0, 0.5));
+    let (mut flipped, nearer) = paint(ViewportInfo { flip: true, max_depth: 0.5, ..ViewportInfo::new(area) });
     assert!((0x3fff..=0x4000).contains(&nearer), "{nearer:#x}");
     assert_ne!(flipped, upright);
     flipped.reverse();
     assert_eq!(flipped, upright);
     let top = vk::Rect2D { extent: vk::Extent2D { width: SIZE, height: 2 }, ..area };
-    let (cut, _) = paint(ViewportInfo::new(area).scissor(top));
+    let (cut, _) = paint(ViewportInfo { scissor: Some(top), ..ViewportInfo::new(area) });
     assert_eq!(cut[..2], upright[..2]);
     assert!(cut[2..].iter().flatten().all(|&byte| byte == 0));
 }

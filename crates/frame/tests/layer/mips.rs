@@ -7,6 +7,7 @@ use sublet_frame::track::Subresources;
 use sublet_frame::{Frames, Image, ImageData, ListError, PipelineLayout, StorageAccess, ViewInfo};
 
 use crate::buffer;
+use crate::make::{begin_list, end_with};
 
 const EXTENT: [u32; 2] = [21, 10];
 const MIPS: u32 = 5;
@@ -35,9 +36,7 @@ fn chain(
     bytes: &[u8],
 ) -> Vec<Vec<[f32; 4]>> {
     let image = image(frames, format, vk::ImageUsageFlags::STORAGE);
-    frames.begin().unwrap();
-    let queue = frames.queue(0);
-    let mut list = frames.list(queue).unwrap();
+    let mut list = begin_list(frames);
     let half = bytes.len() / 2;
     let layers = [ImageData::new(0, 0, &bytes[..half]), ImageData::new(0, 1, &bytes[half..])];
     list.upload_image(&image, &layers).unwrap();
@@ -57,8 +56,7 @@ fn chain(
         unsafe { list.dispatch([width.div_ceil(8), height.div_ceil(8), LAYERS]) }.unwrap();
         reads.push(list.read_buffer(&texels, 0..size).unwrap());
     }
-    let ticket = frames.submit(queue, [list]).unwrap();
-    frames.end();
+    let ticket = end_with(frames, list);
     frames.wait(ticket).unwrap();
     let texel =
         |bytes: &[u8]| [0, 4, 8, 12].map(|at| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()));

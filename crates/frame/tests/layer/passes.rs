@@ -5,6 +5,7 @@ use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{Attachment, Frames, Image, ListError, RenderingInfo, Resolve};
 
 use super::make;
+use crate::make::{begin_list, end_with};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const DEPTH: vk::ImageAspectFlags = vk::ImageAspectFlags::DEPTH;
@@ -35,8 +36,7 @@ fn far(depth: f32, stencil: u32) -> vk::ClearValue {
 
 /// Renders without draws, optionally interrupted.
 fn render(frames: &mut Frames, info: &RenderingInfo<'_>, also: Option<&Image>) {
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     unsafe { list.begin_rendering(info) }.unwrap();
     if let Some(image) = also {
         // Begins rendering, then interrupts it.
@@ -45,16 +45,13 @@ fn render(frames: &mut Frames, info: &RenderingInfo<'_>, also: Option<&Image>) {
         list.flush().unwrap();
     }
     list.end_rendering().unwrap();
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
 }
 
 fn read(frames: &mut Frames, image: &Image, mip: u32, aspect: vk::ImageAspectFlags) -> Vec<u8> {
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     let read = list.read_image(image, mip, 0..image.layers(), aspect).unwrap();
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
     frames.wait(&read).unwrap();
     read.bytes().unwrap().to_vec()
 }
@@ -68,52 +65,50 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     let depth = target(frames, vk::Format::D32_SFLOAT_S8_UINT, one, SIZE);
     // Define all contents first.
     for (mip, layer) in (0..2).flat_map(|mip| (0..3).map(move |layer| (mip, layer))) {
-        let at = |image, clear| Attachment::clear(image).mip(mip).layer(layer).clear_value(clear);
+        let at = |image, clear| Attachment { mip, layer, clear, ..Attachment::clear(image) };
         let colors = [Some(at(&color, grey(0.2))), None, Some(at(&other, grey(0.4)))];
         let both = at(&depth, far(0.25, 7));
         let info = RenderingInfo::new(color.extent(mip), &colors, Some(both));
-        render(frames, &info.stencil(both), None);
+        render(frames, &RenderingInfo { stencil: Some(both), ..info }, None);
     }
     // A part of two layers of a mip.
-    let part = Attachment::clear(&color).mip(1).layer(1).clear_value(grey(0.6));
+    let part = Attachment { mip: 1, layer: 1, clear: grey(0.6), ..Attachment::clear(&color) };
     let colors = [Some(part)];
-    let mut info = RenderingInfo::new(color.extent(1), &colors, None).layers(2);
+    let mut info = RenderingInfo { layers: 2, ..RenderingInfo::new(color.extent(1), &colors, None) };
     info.area.extent.width = 2;
     render(frames, &info, Some(&other));
     // Depth alone, and stencil alone: the other one stays.
-    let first = Attachment::clear(&depth).clear_value(far(0.5, 99));
+    let first = Attachment { clear: far(0.5, 99), ..Attachment::clear(&depth) };
     render(frames, &RenderingInfo::new(depth.extent(0), &[], Some(first)), None);
-    let second = Attachment::clear(&depth).mip(1).clear_value(far(0.75, 3));
-    let info = RenderingInfo::new(depth.extent(1), &[], None).stencil(second);
+    let second = Attachment { mip: 1, clear: far(0.75, 3), ..Attachment::clear(&depth) };
+    let info = RenderingInfo { stencil: Some(second), ..RenderingInfo::new(depth.extent(1), &[], None) };
     render(frames, &info, Some(&other));
     // In the list that copied stencil.
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut list = begin_list(frames);
     drop(list.read_image(&depth, 0, 0..1, STENCIL).unwrap());
     let info = RenderingInfo::new(depth.extent(0), &[], Some(first));
     unsafe { list.begin_rendering(&info) }.unwrap();
     list.end_rendering().unwrap();
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
     // Depth is loaded read-only, stencil is cleared.
-    let read_only = Attachment::load(&depth).read_only();
-    let info = RenderingInfo::new(depth.extent(0), &[], Some(read_only))
-        .stencil(Attachment::clear(&depth).clear_value(far(0.0, 5)));
+    let read_only = Attachment { read_only: true, ..Attachment::load(&depth) };
+    let stencil = Some(Attachment { clear: far(0.0, 5), ..Attachment::clear(&depth) });
+    let info = RenderingInfo { stencil, ..RenderingInfo::new(depth.extent(0), &[], Some(read_only)) };
     render(frames, &info, None);
     // Multisampled color with a resolve target, and a second color.
-    let resolved = Attachment::clear(&samples)
-        .clear_value(grey(0.8))
-        .resolve(&other)
-        .store_op(vk::AttachmentStoreOp::DONT_CARE);
+    let resolved = Attachment {
+        clear: grey(0.8),
+        resolve: Some(Resolve::new(&other)),
+        store_op: vk::AttachmentStoreOp::DONT_CARE,
+        ..Attachment::clear(&samples)
+    };
     let colors = [Some(resolved)];
     render(frames, &RenderingInfo::new(samples.extent(0), &colors, None), None);
     // With another format. llvmpipe of Mesa 22.3.6 always resolves to mip 0 of layer 0, so simulated GPUs cover the
     // rest.
-    let srgb = vk::Format::R8G8B8A8_SRGB;
-    let resolved = Attachment::clear(&samples)
-        .view_format(srgb)
-        .clear_value(grey(0.5))
-        .resolve(Resolve::new(&color).view_format(srgb));
+    let view_format = Some(vk::Format::R8G8B8A8_SRGB);
+    let resolve = Some(Resolve { view_format, ..Resolve::new(&color) });
+    let resolved = Attachment { view_format, clear: grey(0.5), resolve, ..Attachment::clear(&samples) };
     let colors = [Some(resolved)];
     render(frames, &RenderingInfo::new(color.extent(0), &colors, None), None);
     let mut found: Vec<_> = (0..2).map(|mip| read(frames, &color, mip, COLOR)).collect();
@@ -146,7 +141,7 @@ fn slices(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
         let mut list = frames.list(frames.queue(0)).unwrap();
         unsafe { list.clear_color(image, &Subresources::ALL, grey(0.2).color) }.unwrap();
         frames.submit(frames.queue(0), [list]).unwrap();
-        let at = |layer, value| Some(Attachment::clear(image).layer(layer).clear_value(grey(value)));
+        let at = |layer, value| Some(Attachment { layer, clear: grey(value), ..Attachment::clear(image) });
         let colors = [at(2, 1.0), None, at(1, 0.4)];
         render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
         let texels = read(frames, image, 0, COLOR);
@@ -161,10 +156,10 @@ fn slices(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
 fn resolve_depth(frames: &mut Frames, depth: &Image) {
     let samples = target(frames, depth.format(), vk::SampleCountFlags::TYPE_4, SIZE);
     let single = target(frames, depth.format(), vk::SampleCountFlags::TYPE_1, SIZE);
-    let both = Attachment::clear(&samples).clear_value(far(0.375, 9)).resolve(&single);
-    let info = RenderingInfo::new(single.extent(0), &[], Some(both)).stencil(both);
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    let resolve = Some(Resolve::new(&single));
+    let both = Attachment { clear: far(0.375, 9), resolve, ..Attachment::clear(&samples) };
+    let info = RenderingInfo { stencil: Some(both), ..RenderingInfo::new(single.extent(0), &[], Some(both)) };
+    let mut list = begin_list(frames);
     let begun = unsafe { list.begin_rendering(&info) };
     if let Err(error) = begun {
         let (mode, aspect) = (vk::ResolveModeFlags::SAMPLE_ZERO, DEPTH);
@@ -172,13 +167,10 @@ fn resolve_depth(frames: &mut Frames, depth: &Image) {
         return frames.end();
     }
     list.end_rendering().unwrap();
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
-    frames.begin().unwrap();
-    let mut list = frames.list(frames.queue(0)).unwrap();
+    end_with(frames, list);
+    let mut list = begin_list(frames);
     let found = [DEPTH, STENCIL].map(|aspect| list.read_image(&single, 0, 0..1, aspect).unwrap());
-    frames.submit(frames.queue(0), [list]).unwrap();
-    frames.end();
+    end_with(frames, list);
     found.iter().for_each(|read| frames.wait(read).unwrap());
     assert_eq!(found[0].bytes().unwrap(), 0.375_f32.to_le_bytes().repeat(64));
     assert_eq!(found[1].bytes().unwrap(), [9; 64]);
@@ -191,7 +183,8 @@ fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     let mut texels = Vec::new();
     for round in 0..300_u16 {
         let image = target(frames, format, vk::SampleCountFlags::TYPE_1, 4 + u32::from(round % 5));
-        let colors = [Some(Attachment::clear(&image).clear_value(grey(f32::from(round) / 300.0)))];
+        let clear = grey(f32::from(round) / 300.0);
+        let colors = [Some(Attachment { clear, ..Attachment::clear(&image) })];
         render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
         if round % 3 == 0 {
             kept.push(image);
@@ -200,11 +193,9 @@ fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     for image in kept.iter().step_by(10) {
         let colors = [Some(Attachment::load(image))];
         render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
-        frames.begin().unwrap();
-        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut list = begin_list(frames);
         let read = list.read_image(image, 0, 0..1, COLOR).unwrap();
-        frames.submit(frames.queue(0), [list]).unwrap();
-        frames.end();
+        end_with(frames, list);
         frames.wait(&read).unwrap();
         texels.extend_from_slice(&read.bytes().unwrap());
     }
