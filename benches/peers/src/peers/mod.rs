@@ -6,15 +6,16 @@
 mod driver;
 mod gpu_alloc;
 mod gpu_allocator;
-pub(crate) mod replay;
 pub(crate) mod sets;
 mod sublet;
 pub(crate) mod vma;
 
+use ::sublet::trace::PoolSettings;
 use ash::vk;
 use parking_lot::Mutex;
 
 use crate::gpu::TestGpu;
+use crate::replay::script::ScriptRequest;
 use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator under test.
@@ -37,16 +38,34 @@ pub(crate) trait Peer: Sized {
     fn finish(self) -> Result<(), String>;
 }
 
-/// An allocator that creates buffers and images with their memory.
-pub(crate) trait Creates: Peer {
+/// An allocator that a program would choose from. It also creates buffers and images with their memory, and plays
+/// recordings: [`script`](mod@crate::replay::script) describes their input.
+pub(crate) trait WholePeer: Peer {
     fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Self::Allocation)>;
     fn destroy(&mut self, resource: PeerResource, allocation: Self::Allocation);
+
+    /// Allocates as recorded. `None` if there is no space, or on any other error.
+    fn play(&mut self, ask: &ScriptRequest) -> Option<Self::Allocation>;
+
+    /// Returns true if it could be mapped.
+    fn map(&mut self, allocation: &mut Self::Allocation) -> bool;
+    fn unmap(&mut self, allocation: &mut Self::Allocation);
+
+    /// Creates a pool. Does nothing for peers without pools.
+    fn create_pool(&mut self, _number: u32, _settings: &PoolSettings) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn destroy_pool(&mut self, _number: u32) {}
+
+    /// Begins a frame. Does nothing for peers that do not query budgets.
+    fn begin_frame(&mut self, _index: u32) {}
 }
 
 /// A peer that creates resources instead of bare memory.
 pub(crate) struct CreatingPeer<P>(P);
 
-impl<P: Creates> Peer for CreatingPeer<P> {
+impl<P: WholePeer> Peer for CreatingPeer<P> {
     type Allocation = (PeerResource, P::Allocation);
 
     #[inline]
@@ -78,8 +97,35 @@ pub(crate) trait SharedPeer: Sync + Sized {
 
     fn allocate(&self, request: &PeerRequest) -> Option<Self::Allocation>;
     fn free(&self, allocation: Self::Allocation);
+    fn end_frame(&self) {}
     fn live(&self) -> Option<u64>;
     fn finish(self) -> Result<(), String>;
+}
+
+impl<P: SharedPeer> Peer for P {
+    type Allocation = P::Allocation;
+
+    #[inline]
+    fn allocate(&mut self, request: &PeerRequest) -> Option<Self::Allocation> {
+        SharedPeer::allocate(self, request)
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Self::Allocation) {
+        SharedPeer::free(self, allocation);
+    }
+
+    fn end_frame(&mut self) {
+        SharedPeer::end_frame(self);
+    }
+
+    fn live(&self) -> Option<u64> {
+        SharedPeer::live(self)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        SharedPeer::finish(self)
+    }
 }
 
 /// A peer behind one lock.
@@ -186,6 +232,12 @@ pub(crate) trait Visit {
     fn visit<P: Peer + 'static>(self, peer: P) -> Self::Output;
 }
 
+/// Same for whole peers.
+pub(crate) trait VisitWhole {
+    type Output;
+    fn visit<P: WholePeer + 'static>(self, peer: P) -> Self::Output;
+}
+
 /// Same for peers that threads share.
 pub(crate) trait VisitShared {
     type Output;
@@ -199,22 +251,39 @@ pub(crate) fn make<V: Visit>(
     shape: PeerMode,
     visit: V,
 ) -> Result<Option<V::Output>, String> {
+    match kind {
+        PeerKind::Driver => Ok(driver::DriverAlone::new(gpu, shape)?.map(|peer| visit.visit(peer))),
+        _ => make_whole(kind, gpu, shape, InShape(shape, visit)),
+    }
+}
+
+/// Creates a whole peer. `None` if it does not support the shape.
+pub(crate) fn make_whole<V: VisitWhole>(
+    kind: PeerKind,
+    gpu: &TestGpu,
+    shape: PeerMode,
+    visit: V,
+) -> Result<Option<V::Output>, String> {
     Ok(match kind {
-        PeerKind::Sublet => Some(whole(sublet::Sublet::new(gpu, shape)?, shape, visit)),
-        PeerKind::Vma => vma::Vma::new(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
-        PeerKind::GpuAllocator => {
-            gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| whole(peer, shape, visit))
-        }
-        PeerKind::GpuAlloc => gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| whole(peer, shape, visit)),
-        PeerKind::Driver => driver::DriverAlone::new(gpu, shape)?.map(|peer| visit.visit(peer)),
+        PeerKind::Sublet => Some(visit.visit(sublet::Sublet::new(gpu, shape)?)),
+        PeerKind::Vma => vma::Vma::new(gpu, shape)?.map(|peer| visit.visit(peer)),
+        PeerKind::GpuAllocator => gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| visit.visit(peer)),
+        PeerKind::GpuAlloc => gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| visit.visit(peer)),
+        PeerKind::Driver => None,
     })
 }
 
 /// Passes an allocator to a visitor, in the mode that the shape selects.
-fn whole<P: Creates + 'static, V: Visit>(peer: P, shape: PeerMode, visit: V) -> V::Output {
-    match shape {
-        PeerMode::Created | PeerMode::Maintained => visit.visit(CreatingPeer(peer)),
-        _ => visit.visit(peer),
+struct InShape<V>(PeerMode, V);
+
+impl<V: Visit> VisitWhole for InShape<V> {
+    type Output = V::Output;
+
+    fn visit<P: WholePeer + 'static>(self, peer: P) -> V::Output {
+        match self.0 {
+            PeerMode::Created | PeerMode::Maintained => self.1.visit(CreatingPeer(peer)),
+            _ => self.1.visit(peer),
+        }
     }
 }
 

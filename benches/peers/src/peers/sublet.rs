@@ -2,13 +2,15 @@
 #![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
+use sublet::trace::PoolSettings;
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
-    MaintainInfo, MemoryUsage, Pool, PoolCreateInfo,
+    MaintainInfo, MemoryAllocateNext, MemoryUsage, Pool, PoolCreateInfo,
 };
 
-use super::{Creates, Peer, PeerMode, PeerResource, SharedPeer};
+use super::{PeerMode, PeerResource, SharedPeer, WholePeer};
 use crate::gpu::TestGpu;
+use crate::replay::script::ScriptRequest;
 use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator with its default vectors or a pool.
@@ -20,6 +22,8 @@ pub(super) struct Sublet {
     is_maintained: bool,
     /// From `Box::into_raw`, so that `info` can refer to it.
     pool: Option<*mut Pool>,
+    /// The pools of a recording.
+    pools: Vec<Option<Pool>>,
 }
 
 // SAFETY: the pool is only shared until `finish`, which takes the peer by value, and `Pool` is `Send` and `Sync`.
@@ -67,11 +71,15 @@ impl Sublet {
             info = AllocationCreateInfo::in_pool(unsafe { &*made });
             pool = Some(made);
         }
-        Ok(Self { allocator, info, automatic, upload, is_maintained, pool })
+        Ok(Self { allocator, info, automatic, upload, is_maintained, pool, pools: Vec::new() })
     }
+}
+
+impl SharedPeer for Sublet {
+    type Allocation = Allocation;
 
     #[inline]
-    fn take(&self, request: &PeerRequest) -> Option<Allocation> {
+    fn allocate(&self, request: &PeerRequest) -> Option<Allocation> {
         let requirements = vk::MemoryRequirements {
             size: request.size,
             alignment: request.alignment,
@@ -81,17 +89,24 @@ impl Sublet {
     }
 
     #[inline]
-    fn give_back(&self, allocation: Allocation) {
+    fn free(&self, allocation: Allocation) {
         // SAFETY: no device uses it.
         let freed = unsafe { self.allocator.free_memory(allocation) };
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
     }
 
-    fn count(&self) -> u64 {
-        self.allocator.memory_type_statistics().iter().map(|statistics| statistics.allocation_count).sum()
+    fn end_frame(&self) {
+        if self.is_maintained {
+            self.allocator.maintain(&MaintainInfo::default());
+        }
     }
 
-    fn end(self) -> Result<(), String> {
+    fn live(&self) -> Option<u64> {
+        let types = self.allocator.memory_type_statistics();
+        Some(types.iter().map(|statistics| statistics.allocation_count).sum())
+    }
+
+    fn finish(self) -> Result<(), String> {
         let mut leaks = 0;
         if let Some(pool) = self.pool {
             // SAFETY: from `Box::into_raw`; `info`, the only reference, is not used any more.
@@ -105,35 +120,7 @@ impl Sublet {
     }
 }
 
-impl Peer for Sublet {
-    type Allocation = Allocation;
-
-    #[inline]
-    fn allocate(&mut self, request: &PeerRequest) -> Option<Allocation> {
-        self.take(request)
-    }
-
-    #[inline]
-    fn free(&mut self, allocation: Allocation) {
-        self.give_back(allocation);
-    }
-
-    fn end_frame(&mut self) {
-        if self.is_maintained {
-            self.allocator.maintain(&MaintainInfo::default());
-        }
-    }
-
-    fn live(&self) -> Option<u64> {
-        Some(self.count())
-    }
-
-    fn finish(self) -> Result<(), String> {
-        self.end()
-    }
-}
-
-impl Creates for Sublet {
+impl WholePeer for Sublet {
     #[inline]
     fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, Allocation)> {
         if request.kind == PeerRequestKind::Image {
@@ -157,26 +144,49 @@ impl Creates for Sublet {
         };
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
     }
-}
-
-impl SharedPeer for Sublet {
-    type Allocation = Allocation;
+    #[inline]
+    fn play(&mut self, ask: &ScriptRequest) -> Option<Allocation> {
+        let requirements =
+            vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: u32::MAX };
+        let info = AllocationCreateInfo {
+            flags: ask.flags(),
+            memory_type_bits: 1 << ask.memory_type,
+            pool: ask.pool.and_then(|pool| self.pools[pool as usize].as_ref()),
+            ..AllocationCreateInfo::default()
+        };
+        // SAFETY: nothing is bound to it.
+        unsafe { self.allocator.allocate_memory_of_kind(&requirements, ask.kind, &info) }.ok()
+    }
 
     #[inline]
-    fn allocate(&self, request: &PeerRequest) -> Option<Allocation> {
-        self.take(request)
+    fn map(&mut self, allocation: &mut Allocation) -> bool {
+        self.allocator.map(allocation).map(|mapping| mapping.into_raw()).is_ok()
     }
 
     #[inline]
-    fn free(&self, allocation: Allocation) {
-        self.give_back(allocation);
+    fn unmap(&mut self, allocation: &mut Allocation) {
+        // SAFETY: scripts pair it with a `map`, whose pointer was not kept.
+        let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
+        assert!(unmapped.is_ok(), "Sublet does not know its own mapping");
     }
 
-    fn live(&self) -> Option<u64> {
-        Some(self.count())
+    fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
+        let info = PoolCreateInfo { priority: 0.5, ..settings.with(None, MemoryAllocateNext::default()) };
+        let pool = self.allocator.create_pool(&info).map_err(|error| error.to_string())?;
+        self.pools.resize_with(self.pools.len().max(number as usize + 1), || None);
+        self.pools[number as usize] = Some(pool);
+        Ok(())
     }
 
-    fn finish(self) -> Result<(), String> {
-        self.end()
+    fn destroy_pool(&mut self, number: u32) {
+        if let Some(pool) = self.pools[number as usize].take() {
+            // SAFETY: the script has freed everything in it.
+            let leaks = unsafe { self.allocator.destroy_pool(pool) };
+            assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "the pool was not empty");
+        }
+    }
+
+    fn begin_frame(&mut self, index: u32) {
+        self.allocator.set_current_frame_index(index);
     }
 }

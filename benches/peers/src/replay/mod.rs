@@ -15,8 +15,7 @@ use self::run::{ReplayFigures, ScriptPlayer};
 use self::script::Script;
 use crate::cli::Options;
 use crate::gpu::{Driver, TestGpu};
-use crate::peers::replay as players;
-use crate::peers::{self, PeerKind};
+use crate::peers::{self, PeerKind, PeerMode};
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::AlignedTable;
 use crate::workloads::WHOLE;
@@ -55,8 +54,8 @@ pub(crate) fn replay(
             // The first round measures memory, and warms caches and the driver.
             let gpu = TestGpu::new(driver, None)?;
             let player = ScriptPlayer { script: &script, is_timed: round > 0, gpu: &gpu };
-            let played = players::make(kind, &gpu, player).and_then(|played| {
-                let played = played?;
+            let played = peers::make_whole(kind, &gpu, PeerMode::Default, player).and_then(|played| {
+                let played = played.ok_or("it replays no recordings")??;
                 gpu.finish()?;
                 Ok(played)
             });

@@ -4,7 +4,7 @@ use super::cost::cost_of;
 use super::script::{Host, Script, ScriptStep};
 use crate::clock::Stopwatch;
 use crate::gpu::{Calls, TestGpu};
-use crate::peers::replay::{Plays, VisitPlayer};
+use crate::peers::{VisitWhole, WholePeer};
 
 /// The figures of one run: the time if it is timed, and otherwise the memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,10 +37,10 @@ pub(crate) struct ScriptPlayer<'a> {
     pub(crate) gpu: &'a TestGpu,
 }
 
-impl VisitPlayer for ScriptPlayer<'_> {
+impl VisitWhole for ScriptPlayer<'_> {
     type Output = Result<ReplayFigures, String>;
 
-    fn visit<P: Plays>(self, mut peer: P) -> Self::Output {
+    fn visit<P: WholePeer + 'static>(self, mut peer: P) -> Self::Output {
         let mut slots: Vec<Option<P::Allocation>> = Vec::new();
         slots.resize_with(self.script.slots, || None);
         let figures = if self.is_timed {
@@ -58,14 +58,14 @@ impl VisitPlayer for ScriptPlayer<'_> {
 
 /// Plays one step. Returns true for a failed allocation.
 #[inline(always)]
-fn play<P: Plays>(
+fn play<P: WholePeer>(
     peer: &mut P,
     slots: &mut [Option<P::Allocation>],
     step: &ScriptStep,
 ) -> Result<bool, String> {
     match step {
         ScriptStep::Allocate(slot, ask) => {
-            let allocation = peer.allocate(ask);
+            let allocation = peer.play(ask);
             let refused = allocation.is_none();
             slots[*slot as usize] = allocation;
             return Ok(refused);
@@ -89,13 +89,13 @@ fn play<P: Plays>(
         }
         ScriptStep::CreatePool(pool, settings) => peer.create_pool(*pool, settings)?,
         ScriptStep::DestroyPool(pool) => peer.destroy_pool(*pool),
-        ScriptStep::Frame(index) => peer.frame(*index),
+        ScriptStep::Frame(index) => peer.begin_frame(*index),
     }
     Ok(false)
 }
 
 impl ScriptPlayer<'_> {
-    fn time<P: Plays>(
+    fn time<P: WholePeer>(
         &self,
         peer: &mut P,
         slots: &mut [Option<P::Allocation>],
@@ -107,7 +107,7 @@ impl ScriptPlayer<'_> {
         Ok(ReplayFigures { whole: stopwatch.stop(self.gpu.is_real()), ..ReplayFigures::default() })
     }
 
-    fn memory<P: Plays>(
+    fn memory<P: WholePeer>(
         &self,
         peer: &mut P,
         slots: &mut [Option<P::Allocation>],

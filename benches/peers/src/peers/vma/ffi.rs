@@ -12,6 +12,8 @@ pub(crate) type FfiAllocator = *mut c_void;
 pub(crate) type FfiPool = *mut c_void;
 pub(crate) type FfiAllocation = *mut c_void;
 
+/// `VMA_MEMORY_USAGE_UNKNOWN`.
+pub(crate) const USAGE_UNKNOWN: u32 = 0;
 /// `VMA_MEMORY_USAGE_GPU_ONLY`.
 pub(crate) const USAGE_GPU_ONLY: u32 = 1;
 /// `VMA_MEMORY_USAGE_AUTO`.

@@ -3,4 +3,4 @@
 pub(crate) mod ffi;
 mod peer;
 
-pub(crate) use peer::{Vma, allocation_info, check_empty, checked, create_allocator, details, functions};
+pub(crate) use peer::{Vma, details, functions};

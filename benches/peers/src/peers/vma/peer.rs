@@ -4,16 +4,21 @@
 use std::ptr;
 
 use ash::vk;
+use sublet::Algorithm;
+use sublet::trace::PoolSettings;
 
 use super::ffi;
 use crate::gpu::TestGpu;
-use crate::peers::{Creates, Peer, PeerMode, PeerResource, SharedPeer, buffer_info, image_info};
+use crate::peers::{PeerMode, PeerResource, SharedPeer, WholePeer, buffer_info, image_info};
+use crate::replay::script::ScriptRequest;
 use crate::script::{PeerRequest, PeerRequestKind};
 
 /// An allocator.
 pub(crate) struct Vma {
-    pub(crate) allocator: ffi::FfiAllocator,
-    pub(crate) pool: ffi::FfiPool,
+    allocator: ffi::FfiAllocator,
+    pool: ffi::FfiPool,
+    /// The pools of a recording.
+    pools: Vec<ffi::FfiPool>,
     info: ffi::FfiAllocationCreateInfo,
     automatic: ffi::FfiAllocationCreateInfo,
     upload: ffi::FfiAllocationCreateInfo,
@@ -25,7 +30,7 @@ unsafe impl Send for Vma {}
 unsafe impl Sync for Vma {}
 
 /// An allocation.
-pub(crate) struct OwnedVmaAllocation(pub(crate) ffi::FfiAllocation);
+pub(crate) struct OwnedVmaAllocation(ffi::FfiAllocation);
 
 // SAFETY: any thread may free it.
 unsafe impl Send for OwnedVmaAllocation {}
@@ -67,11 +72,11 @@ pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::
     }
 }
 
-pub(crate) fn checked(result: vk::Result, call: &str) -> Result<(), String> {
+fn checked(result: vk::Result, call: &str) -> Result<(), String> {
     if result == vk::Result::SUCCESS { Ok(()) } else { Err(format!("{call}: {result}")) }
 }
 
-pub(crate) fn allocation_info(usage: u32, pool: ffi::FfiPool) -> ffi::FfiAllocationCreateInfo {
+fn allocation_info(usage: u32, pool: ffi::FfiPool) -> ffi::FfiAllocationCreateInfo {
     ffi::FfiAllocationCreateInfo {
         flags: 0,
         usage,
@@ -84,28 +89,8 @@ pub(crate) fn allocation_info(usage: u32, pool: ffi::FfiPool) -> ffi::FfiAllocat
     }
 }
 
-/// Returns default settings. They are valid while the functions live.
-pub(crate) fn allocator_info(
-    gpu: &TestGpu,
-    functions: &ffi::FfiVulkanFunctions,
-) -> ffi::FfiAllocatorCreateInfo {
-    ffi::FfiAllocatorCreateInfo {
-        flags: 0,
-        physical_device: gpu.physical_device(),
-        device: gpu.device().handle(),
-        preferred_large_heap_block_size: 0,
-        allocation_callbacks: ptr::null(),
-        device_memory_callbacks: ptr::null(),
-        heap_size_limit: ptr::null(),
-        vulkan_functions: functions,
-        instance: gpu.instance().handle(),
-        vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
-        type_external_memory_handle_types: ptr::null(),
-    }
-}
-
 /// Returns default settings of a pool.
-pub(crate) fn pool_info(memory_type_index: u32) -> ffi::FfiPoolCreateInfo {
+fn pool_info(memory_type_index: u32) -> ffi::FfiPoolCreateInfo {
     ffi::FfiPoolCreateInfo {
         memory_type_index,
         flags: 0,
@@ -116,16 +101,6 @@ pub(crate) fn pool_info(memory_type_index: u32) -> ffi::FfiPoolCreateInfo {
         min_allocation_alignment: 0,
         memory_allocate_next: ptr::null_mut(),
     }
-}
-
-/// Creates an allocator for the device.
-pub(crate) fn create_allocator(gpu: &TestGpu) -> Result<ffi::FfiAllocator, String> {
-    let functions = functions(gpu.instance(), gpu.device());
-    let info = allocator_info(gpu, &functions);
-    let mut allocator = ptr::null_mut();
-    // SAFETY: the create-info is complete; the creator of a peer keeps the device until the peer is finished.
-    checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
-    Ok(allocator)
 }
 
 /// Returns VMA's description of an allocation.
@@ -143,27 +118,12 @@ pub(crate) unsafe fn details(
     unsafe { found.assume_init() }
 }
 
-/// Returns the number of live allocations.
-///
-/// # Safety
-/// The allocator is live.
-unsafe fn live(allocator: ffi::FfiAllocator) -> u64 {
-    let mut all = ffi::FfiTotalStatistics::default();
-    // SAFETY: the caller's promise.
-    unsafe { ffi::calculate_statistics(allocator, &raw mut all) };
-    u64::from(all.total.statistics.allocation_count)
-}
-
-/// Returns an error if an allocation is live. Destroying VMA then aborts with assertions, and leaks without.
-///
-/// # Safety
-/// The allocator is live.
-pub(crate) unsafe fn check_empty(allocator: ffi::FfiAllocator) -> Result<(), String> {
-    // SAFETY: the caller's promise.
-    match unsafe { live(allocator) } {
-        0 => Ok(()),
-        live => Err(format!("VMA still has {live} allocations")),
-    }
+/// Creates a pool of a live allocator.
+fn create_pool(allocator: ffi::FfiAllocator, info: &ffi::FfiPoolCreateInfo) -> Result<ffi::FfiPool, String> {
+    let mut pool = ptr::null_mut();
+    // SAFETY: the create-info is complete, and the callers have a live allocator.
+    checked(unsafe { ffi::create_pool(allocator, info, &raw mut pool) }, "vmaCreatePool")?;
+    Ok(pool)
 }
 
 impl Vma {
@@ -177,25 +137,38 @@ impl Vma {
             }
             _ => return Ok(None),
         };
-        let allocator = create_allocator(gpu)?;
-        let mut pool = ptr::null_mut();
-        if let Some(flags) = flags {
-            let info = ffi::FfiPoolCreateInfo {
-                flags,
-                block_size,
-                min_block_count: min,
-                max_block_count: max,
-                ..pool_info(gpu.device_local_type())
-            };
-            // SAFETY: the create-info is complete.
-            let made = unsafe { ffi::create_pool(allocator, &raw const info, &raw mut pool) };
-            checked(made, "vmaCreatePool")?;
-        }
+        let functions = functions(gpu.instance(), gpu.device());
+        let info = ffi::FfiAllocatorCreateInfo {
+            flags: 0,
+            physical_device: gpu.physical_device(),
+            device: gpu.device().handle(),
+            preferred_large_heap_block_size: 0,
+            allocation_callbacks: ptr::null(),
+            device_memory_callbacks: ptr::null(),
+            heap_size_limit: ptr::null(),
+            vulkan_functions: &functions,
+            instance: gpu.instance().handle(),
+            vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
+            type_external_memory_handle_types: ptr::null(),
+        };
+        let mut allocator = ptr::null_mut();
+        // SAFETY: the create-info is complete; the creator of a peer keeps the device until the peer is finished.
+        checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
+        let info = |flags| ffi::FfiPoolCreateInfo {
+            flags,
+            block_size,
+            min_block_count: min,
+            max_block_count: max,
+            ..pool_info(gpu.device_local_type())
+        };
+        let pool = flags.map(|flags| create_pool(allocator, &info(flags))).transpose()?;
+        let pool = pool.unwrap_or(ptr::null_mut());
         let usage = ffi::USAGE_GPU_ONLY;
         let automatic = ffi::USAGE_AUTO;
         Ok(Some(Self {
             allocator,
             pool,
+            pools: Vec::new(),
             info: allocation_info(usage, pool),
             automatic: allocation_info(automatic, ptr::null_mut()),
             upload: ffi::FfiAllocationCreateInfo {
@@ -206,33 +179,50 @@ impl Vma {
     }
 
     #[inline]
-    fn take(&self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
+    fn memory(
+        &self,
+        requirements: vk::MemoryRequirements,
+        info: &ffi::FfiAllocationCreateInfo,
+    ) -> Option<OwnedVmaAllocation> {
+        let mut allocation = ptr::null_mut();
+        let (to, none) = (&raw mut allocation, ptr::null_mut());
+        // SAFETY: the allocator is live, and all arguments are valid.
+        let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
+        (result == vk::Result::SUCCESS).then_some(OwnedVmaAllocation(allocation))
+    }
+}
+
+impl SharedPeer for Vma {
+    type Allocation = OwnedVmaAllocation;
+
+    #[inline]
+    fn allocate(&self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
         let requirements = vk::MemoryRequirements {
             size: request.size,
             alignment: request.alignment,
             memory_type_bits: u32::MAX,
         };
-        let mut allocation = ptr::null_mut();
-        let (info, to, none) = (&raw const self.info, &raw mut allocation, ptr::null_mut());
-        // SAFETY: the allocator is live, and all arguments are valid.
-        let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
-        (result == vk::Result::SUCCESS).then_some(OwnedVmaAllocation(allocation))
+        self.memory(requirements, &self.info)
     }
 
     #[inline]
-    fn give_back(&self, held: OwnedVmaAllocation) {
+    fn free(&self, held: OwnedVmaAllocation) {
         // SAFETY: the allocation belongs to this allocator, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, held.0) };
     }
 
-    fn count(&self) -> u64 {
+    fn live(&self) -> Option<u64> {
+        let mut all = ffi::FfiTotalStatistics::default();
         // SAFETY: the allocator is live.
-        unsafe { live(self.allocator) }
+        unsafe { ffi::calculate_statistics(self.allocator, &raw mut all) };
+        Some(all.total.statistics.allocation_count.into())
     }
 
-    fn end(self) -> Result<(), String> {
-        // SAFETY: the allocator is live.
-        unsafe { check_empty(self.allocator) }?;
+    /// Returns an error if an allocation is live. Destroying VMA then aborts with assertions, and leaks without.
+    fn finish(self) -> Result<(), String> {
+        if let Some(live) = self.live().filter(|live| *live > 0) {
+            return Err(format!("VMA still has {live} allocations"));
+        }
         if !self.pool.is_null() {
             // SAFETY: nothing is left in it.
             unsafe { ffi::destroy_pool(self.allocator, self.pool) };
@@ -243,29 +233,7 @@ impl Vma {
     }
 }
 
-impl Peer for Vma {
-    type Allocation = OwnedVmaAllocation;
-
-    #[inline]
-    fn allocate(&mut self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
-        self.take(request)
-    }
-
-    #[inline]
-    fn free(&mut self, held: OwnedVmaAllocation) {
-        self.give_back(held);
-    }
-
-    fn live(&self) -> Option<u64> {
-        Some(self.count())
-    }
-
-    fn finish(self) -> Result<(), String> {
-        self.end()
-    }
-}
-
-impl Creates for Vma {
+impl WholePeer for Vma {
     #[inline]
     fn create(&mut self, request: &PeerRequest) -> Option<(PeerResource, OwnedVmaAllocation)> {
         let mut allocation = ptr::null_mut();
@@ -296,26 +264,61 @@ impl Creates for Vma {
             PeerResource::Image(image) => unsafe { ffi::destroy_image(self.allocator, image, held.0) },
         }
     }
-}
-
-impl SharedPeer for Vma {
-    type Allocation = OwnedVmaAllocation;
+    /// `vmaAllocateMemory` does not learn the kind of resource, so VMA keeps the larger distance between resources.
+    #[inline]
+    fn play(&mut self, ask: &ScriptRequest) -> Option<OwnedVmaAllocation> {
+        let bits = 1 << ask.memory_type;
+        let requirements =
+            vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: bits };
+        let pool = ask.pool.map_or(ptr::null_mut(), |pool| self.pools[pool as usize]);
+        let mut info = allocation_info(ffi::USAGE_UNKNOWN, pool);
+        info.flags = ask.flags().bits();
+        self.memory(requirements, &info)
+    }
 
     #[inline]
-    fn allocate(&self, request: &PeerRequest) -> Option<OwnedVmaAllocation> {
-        self.take(request)
+    fn map(&mut self, held: &mut OwnedVmaAllocation) -> bool {
+        let mut data = ptr::null_mut();
+        // SAFETY: the allocation belongs to this allocator.
+        let result = unsafe { ffi::map_memory(self.allocator, held.0, &raw mut data) };
+        result == vk::Result::SUCCESS
     }
 
     #[inline]
-    fn free(&self, held: OwnedVmaAllocation) {
-        self.give_back(held);
+    fn unmap(&mut self, held: &mut OwnedVmaAllocation) {
+        // SAFETY: scripts pair it with a `map`.
+        unsafe { ffi::unmap_memory(self.allocator, held.0) };
     }
 
-    fn live(&self) -> Option<u64> {
-        Some(self.count())
+    fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
+        let linear = if settings.algorithm == Algorithm::Linear { ffi::POOL_LINEAR } else { 0 };
+        let pool = create_pool(
+            self.allocator,
+            &ffi::FfiPoolCreateInfo {
+                // The flags have the same values in VMA.
+                flags: settings.flags.bits() | linear,
+                block_size: settings.block_size,
+                min_block_count: settings.min_block_count as usize,
+                max_block_count: settings.max_block_count as usize,
+                min_allocation_alignment: settings.min_allocation_alignment,
+                ..pool_info(settings.memory_type_index)
+            },
+        )?;
+        self.pools.resize(self.pools.len().max(number as usize + 1), ptr::null_mut());
+        self.pools[number as usize] = pool;
+        Ok(())
     }
 
-    fn finish(self) -> Result<(), String> {
-        self.end()
+    fn destroy_pool(&mut self, number: u32) {
+        let pool = std::mem::replace(&mut self.pools[number as usize], ptr::null_mut());
+        if !pool.is_null() {
+            // SAFETY: the script has freed everything in it.
+            unsafe { ffi::destroy_pool(self.allocator, pool) };
+        }
+    }
+
+    fn begin_frame(&mut self, index: u32) {
+        // SAFETY: the allocator is live.
+        unsafe { ffi::set_current_frame_index(self.allocator, index) };
     }
 }
