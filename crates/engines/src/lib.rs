@@ -102,6 +102,8 @@ pub enum Strategy {
     MinMemory,
     /// The lowest offset: regions in the order of their ids, then offsets.
     MinOffset,
+    /// The smallest chunk of the region with the highest id, among a fixed number of candidates.
+    LastRegion,
 }
 
 /// The first generation of a new engine. Engines start far apart, so that a key is hardly ever valid in another engine.

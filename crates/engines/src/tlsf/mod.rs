@@ -60,8 +60,8 @@ use super::{
 ///
 /// Slack does not count as used, and [`Metadata::walk`] shows it as free. It becomes free when a chunk beside it is
 /// freed; until then no allocation gets it. A `VirtualBlock` of `sublet` frees all slack before it refuses a
-/// request. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) leave no slack. Random requests
-/// need as many regions as without slack, within one percent.
+/// request. Only [`Balanced`](Strategy::Balanced) and [`MinTime`](Strategy::MinTime) leave slack. Random requests need as
+/// many regions as without slack, within one percent.
 ///
 /// # Slabs
 /// An engine made [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots. They
@@ -76,8 +76,8 @@ use super::{
 /// next request of their size, up to 1/64 of the granted units, or half of a single region. All of them are freed before
 /// a request is refused and before a region is added.
 ///
-/// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take slots only if they would be refused
-/// otherwise. After the first request with `MinOffset`, no more slabs are made.
+/// Strategies other than [`Balanced`](Strategy::Balanced) and [`MinTime`](Strategy::MinTime) take slots only if they would
+/// be refused otherwise. After the first request with `MinOffset`, no more slabs are made.
 ///
 /// # Strategies
 /// Each strategy checks a fixed number of chunks, so fragmented memory and mixed alignments do not make requests slow.
@@ -89,6 +89,7 @@ use super::{
 /// | [`MinTime`](Strategy::MinTime) | the head of the first sure list, then as Balanced | O(1), one check |
 /// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more; takes the smallest fit of the first list that has one | O(1), 32 checks |
 /// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of at least `size` units, then the lowest sure one | O(log n) for each |
+/// | [`LastRegion`](Strategy::LastRegion) | the first 32 chunks from the list of `size` on; takes the smallest fit of the region with the highest id; else as MinTime | O(1), 32 checks |
 ///
 /// Balanced is also the fastest strategy if sizes repeat, or are multiples of their alignments like the sizes of Vulkan
 /// resources. It then finds exact holes, so no rest goes back into a list.
@@ -309,7 +310,7 @@ impl Tlsf {
         if self.is_apart(find.chunk) {
             self.open_region(find.chunk);
         }
-        let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
+        let exact = !matches!(strategy, Strategy::Balanced | Strategy::MinTime);
         self.take_slow(find, size, tag, exact).ok_or(AllocateError::NoSpace)
     }
 
@@ -360,6 +361,7 @@ impl Tlsf {
             }
             Strategy::MinMemory => self.find_small(size, mask),
             Strategy::MinOffset => self.find_low(size, mask),
+            Strategy::LastRegion => self.find_in_last(size, mask),
         };
         find.or_else(|| self.find_slow(size, mask))
     }
@@ -720,7 +722,7 @@ impl Metadata for Tlsf {
             }
             Strategy::Balanced => self.try_allocate_chunk::<false>(size, alignment, tag),
             Strategy::MinTime => self.try_allocate_chunk::<true>(size, alignment, tag),
-            Strategy::MinMemory | Strategy::MinOffset => None,
+            Strategy::MinMemory | Strategy::MinOffset | Strategy::LastRegion => None,
         };
         let (key, addr) = match granted {
             Some(granted) => granted,

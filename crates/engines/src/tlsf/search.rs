@@ -12,6 +12,8 @@
 //! class, the hole of an equal size is in the class above. So it checks the tight class only for sizes that it does not
 //! round.
 
+use std::cmp::Reverse;
+
 use super::Tlsf;
 use super::bins::{class_above, class_of};
 use crate::Alignment;
@@ -26,6 +28,9 @@ pub(super) const HARD_LOOKS: u32 = 32;
 /// The number of chunks that [`Tlsf::find_last`] checks before a request is refused. Creating a region costs the owner
 /// more than that.
 pub(super) const LAST_LOOKS: u32 = 1024;
+
+/// The number of chunks that [`Tlsf::find_in_last`] compares.
+pub(super) const LAST_REGION_LOOKS: u32 = 32;
 
 /// The number of the lowest, large enough chunks that [`Tlsf::find_low`] checks before it takes the lowest that is sure
 /// to fit.
@@ -212,6 +217,26 @@ impl Tlsf {
             chunk = index.next(&self.chunks, chunk, size);
         }
         self.fit(index.first(&self.chunks, size + mask), size, mask)
+    }
+
+    /// [`Strategy::LastRegion`](crate::Strategy::LastRegion): the smallest fit in the last region that has one, among the
+    /// first [`LAST_REGION_LOOKS`] chunks from the tight class on, else a chunk that is sure to fit.
+    pub(super) fn find_in_last(&self, size: u64, mask: u64) -> Option<Find> {
+        let mut best: Option<Find> = None;
+        let mut class = class_of(size);
+        let mut chunk = NONE;
+        for _ in 0..LAST_REGION_LOOKS {
+            if chunk == NONE {
+                let Some(next) = self.bins.find(class) else { break };
+                (chunk, class) = (self.bins.head(next), next + 1);
+            }
+            if let Some(find) = self.fit(chunk, size, mask) {
+                let rank = |find: &Find| (self.chunks.region_of(find.addr), Reverse(find.have));
+                best = best.filter(|best| rank(best) >= rank(&find)).or(Some(find));
+            }
+            chunk = self.chunks.list_next(chunk);
+        }
+        best.or_else(|| self.find_sure(size, mask))
     }
 
     /// The lowest region with a free start, for an alignment that only the start of a region has. O(regions).

@@ -174,6 +174,7 @@ fn placement() -> impl Strategy<Value = Placement> {
         Just(Placement::MinTime),
         Just(Placement::MinMemory),
         Just(Placement::MinOffset),
+        Just(Placement::LastRegion),
     ]
 }
 

@@ -63,8 +63,8 @@ fn request(size: u64, alignment: u64, strategy: Strategy) -> Request {
     Request { strategy, ..asked(size, alignment) }
 }
 
-const STRATEGIES: [Strategy; 4] =
-    [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
+const STRATEGIES: [Strategy; 5] =
+    [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset, Strategy::LastRegion];
 
 fn walked(tlsf: &Tlsf, region: RegionId) -> Vec<ChunkInfo> {
     let mut chunks = Vec::new();

@@ -1,9 +1,10 @@
 //! The promises of the documentation.
 
 use super::*;
+use crate::cast::index;
 use crate::chunks::LOOKS;
 use crate::tlsf::bins::LARGEST_LOOKS;
-use crate::tlsf::search::{HARD_LOOKS, LAST_LOOKS, LOW_LOOKS};
+use crate::tlsf::search::{HARD_LOOKS, LAST_LOOKS, LAST_REGION_LOOKS, LOW_LOOKS};
 
 #[test]
 fn a_used_region_is_filled_before_an_empty_one_is_cut() {
@@ -22,6 +23,47 @@ fn a_used_region_is_filled_before_an_empty_one_is_cut() {
         // Uses the smallest empty region first.
         assert_eq!(regions_used, [0, 3, 2, 1], "{strategy:?}");
     }
+}
+
+/// Fills a region except for holes of these sizes.
+fn region_with_holes(tlsf: &mut Tlsf, holes: &[u64]) {
+    let region = tlsf.add_region(&(1 << 17)).unwrap();
+    let mut granted = |size| tlsf.allocate_outside(&asked(size, 1), &|other| other != region).unwrap().0;
+    let keys: Vec<_> = holes.iter().map(|&size| (granted(size), granted(1))).collect();
+    granted((1 << 17) - holes.iter().map(|size| size + 1).sum::<u64>());
+    for (hole, _) in keys {
+        tlsf.free(hole).unwrap();
+    }
+}
+
+#[test]
+fn last_region_fills_the_last_region_that_has_room() {
+    let mut tlsf = Tlsf::exact(1 << 17);
+    for holes in [&[1000][..], &[2000, 1200], &[500]] {
+        region_with_holes(&mut tlsf, holes);
+    }
+    tlsf.add_region(&(1 << 17)).unwrap();
+    let mut place = |size| {
+        let (_, span) = tlsf.allocate(&request(size, 1, Strategy::LastRegion)).unwrap();
+        (span.region.0, span.offset)
+    };
+    // The empty region comes last.
+    assert_eq!([1000; 5].map(&mut place), [(1, 2001), (1, 0), (1, 1000), (0, 0), (3, 0)]);
+    assert_eq!([500; 2].map(&mut place), [(3, 1000), (3, 1500)]);
+    tlsf.validate();
+}
+
+#[test]
+fn last_region_checks_a_fixed_number_of_chunks() {
+    let mut tlsf = Tlsf::exact(1 << 17);
+    region_with_holes(&mut tlsf, &vec![1000; index(LAST_REGION_LOOKS) + 1]);
+    region_with_holes(&mut tlsf, &[5000]);
+    // 1001 is of the same class, and none of the holes that are checked is large enough.
+    for (size, region) in [(1000, 0), (1001, 1), (1000, 0), (1000, 1)] {
+        let (_, span) = tlsf.allocate(&request(size, 1, Strategy::LastRegion)).unwrap();
+        assert_eq!(span.region.0, region, "{size} units");
+    }
+    tlsf.validate();
 }
 
 /// The chunk of a single region is in the bins, even if the region is empty. With several regions, empty ones are not.
