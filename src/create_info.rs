@@ -91,7 +91,8 @@ bitflags::bitflags! {
         /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
         const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
         /// An empty block of a memory type stays only if it is the last one. If there are others, it is freed at once.
-        /// Does not apply to pools.
+        /// So that this is rare, requests fill the last of two or three blocks first. Every allocation takes the slow
+        /// path. Does not apply to pools.
         const KEEP_ONLY_LAST_BLOCK = 0x2_0000;
     }
 }

@@ -36,6 +36,7 @@ impl AllocatorInner {
             0 => DEFAULT_LARGE_HEAP_BLOCK_SIZE,
             size => size,
         };
+        let keeps_only_last = info.flags.contains(AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK);
         let default = |memory_type| {
             let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
             let asked = info.block_sizes.get(index(memory_type)).copied().unwrap_or_default();
@@ -56,7 +57,7 @@ impl AllocatorInner {
                 min_blocks: 0,
                 max_blocks: NO_LIMIT,
                 empty_blocks_kept: info.empty_blocks_kept,
-                keeps_only_last: info.flags.contains(AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK),
+                keeps_only_last,
                 granularity: self.context.device.granularity,
                 min_alignment: self.least_alignment(memory_type),
                 priority: 0.5,
@@ -66,7 +67,8 @@ impl AllocatorInner {
             let facts = VectorFacts {
                 vector: memory_type,
                 config,
-                largest_shared: if info.debug.is_special() { 0 } else { block_size / 2 },
+                // The fast path would not fill the last block.
+                largest_shared: if info.debug.is_special() || keeps_only_last { 0 } else { block_size / 2 },
                 host: self.host_flags(memory_type),
             };
             DefaultVector { facts, vector: MemoryBlockVector::unused() }

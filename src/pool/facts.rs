@@ -24,7 +24,7 @@ pub(crate) struct VectorConfig {
     /// [`NO_LIMIT`] if there is none.
     pub(crate) max_blocks: u32,
     pub(crate) empty_blocks_kept: u32,
-    /// An empty block stays only if there is no other block.
+    /// An empty block stays only if there is no other block. Requests fill the last of a few blocks first.
     pub(crate) keeps_only_last: bool,
     /// `bufferImageGranularity`, or 1 if it is ignored.
     pub(crate) granularity: Alignment,
@@ -81,8 +81,8 @@ pub(crate) struct VectorFacts {
     pub(crate) vector: u32,
     /// Its initial configuration.
     pub(crate) config: VectorConfig,
-    /// Allocations of at most this many bytes always share a block; larger ones may get dedicated memory. 0 if the
-    /// debug settings need the slow path for every allocation.
+    /// Allocations of at most this many bytes always share a block; larger ones may get dedicated memory. 0 if
+    /// every allocation needs the slow path.
     pub(crate) largest_shared: u64,
     /// The flags `HOST_VISIBLE` and `NON_COHERENT` of an allocation, for this memory type.
     pub(crate) host: u8,

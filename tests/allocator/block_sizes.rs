@@ -150,3 +150,33 @@ fn the_last_block_stays_and_no_empty_one_beside_others() {
     drop(allocator);
     gpu.assert_silent();
 }
+
+/// A block that was just created is the likeliest to be emptied, freed, and created again.
+#[test]
+fn of_up_to_three_blocks_the_last_is_filled_first_if_no_empty_one_stays() {
+    let sizes = [BlockSizes { first: 4 * MIB, largest: 4 * MIB }];
+    for (flags, blocks, fills_last) in [
+        (AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK, 2, true),
+        (AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK, 3, true),
+        (AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK, 4, false),
+        (AllocatorCreateFlags::empty(), 3, false),
+    ] {
+        let (gpu, allocator) = made(|info| {
+            info.block_sizes = &sizes;
+            info.flags |= flags;
+        });
+        // Each block has room for 1 MiB, the last one for 2.
+        let mut held: Vec<_> = (0..blocks).map(|_| memory(&allocator, 0, 3 * MIB)).collect();
+        free(&allocator, held.pop());
+        held.push(memory(&allocator, 0, 2 * MIB));
+        let last = held[held.len() - 1].memory();
+        for size in [MIB, MIB / 2] {
+            held.push(memory(&allocator, 0, size));
+            let is_in_last = held[held.len() - 1].memory() == last;
+            assert_eq!(is_in_last, fills_last, "{size} bytes beside {blocks} blocks, {flags:?}");
+        }
+        free(&allocator, held);
+        assert!(allocator.destroy().is_empty());
+        gpu.assert_silent();
+    }
+}

@@ -19,8 +19,9 @@
 //!
 //! These parts differ:
 //!
-//! - A request takes the smallest range of all blocks that fits. The original takes the newest block with room. A
-//!   request larger than the next block gets dedicated memory, but here only if no block has room.
+//! - Among more than three blocks of a memory type, a request takes the smallest range that fits. The original takes
+//!   the last block with room. A request larger than the next block gets dedicated memory, but here only if no block
+//!   has room.
 //! - On heaps of 1 GiB and less, no block is larger than an eighth of the heap. If the driver or the heap's budget has
 //!   no space for a block, the allocator tries a smaller one.
 //! - Sizes in reports and in the log of leaks are those of the allocations. The original adds the padding before them.

@@ -1,5 +1,7 @@
 //! The state under a vector's core lock: the engine and the blocks that it divides. Nothing here calls the driver.
 
+use std::ops::RangeInclusive;
+
 use super::super::device_block::{DeviceBlock, DeviceContext, MappableMemory};
 use super::super::growth::BlockGrowth;
 use super::super::mapped_pointer::MappedPointer;
@@ -12,7 +14,7 @@ use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::pool::VectorConfig;
 use crate::vector::hysteresis::Hysteresis;
 use sublet_engines::cast::index;
-use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Tag, Usage};
+use sublet_engines::{AllocateError, Key, Metadata, RegionId, Request, Strategy, Tag, Usage};
 
 /// The tag of a leased range in the core. No resource has it.
 const LEASE: Tag = Tag(Tag::MASK);
@@ -21,6 +23,9 @@ const LEASE: Tag = Tag(Tag::MASK);
 const CONTENTIONS: u32 = 8;
 /// See [`CONTENTIONS`].
 const CONTENTIONS_WITHIN: u32 = 1024;
+
+/// Numbers of blocks that are few: see [`Active::fills_last_block`].
+const FEW_BLOCKS: RangeInclusive<u32> = 2..=3;
 
 #[derive(Debug)]
 pub(super) struct VectorBlock {
@@ -368,7 +373,18 @@ impl Active {
 
     #[inline]
     pub(super) fn wanted(&self, request: &VectorRequest) -> Request {
-        request.of_engine(self.config.granularity, self.config.min_alignment)
+        let mut wanted = request.of_engine(self.config.granularity, self.config.min_alignment);
+        if self.fills_last_block() && wanted.strategy == Strategy::Balanced {
+            wanted.strategy = Strategy::LastRegion;
+        }
+        wanted
+    }
+
+    /// Returns true if requests fill the last of a few blocks first. Where no empty block stays beside others, one that
+    /// takes only what fits it best is often emptied, freed and created again. Of many blocks, one costs little, and the
+    /// best fit needs fewer.
+    fn fills_last_block(&self) -> bool {
+        self.config.keeps_only_last && FEW_BLOCKS.contains(&self.block_count)
     }
 
     /// Records that the engine refused the request, so that it is not asked again until that may have changed.
