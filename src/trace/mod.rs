@@ -160,7 +160,8 @@
 //!
 //! A layer records programs that allocate their memory without this library, in files of version 2. After the magic
 //! number and the chunk `HEAD`, zeros fill the file up to a multiple of 65,536 bytes. Then follow segments of 65,536
-//! bytes. Each belongs to one thread, which writes into it without a lock. A segment has a header and records:
+//! bytes. Each belongs to one thread, which writes into it without a lock. If a program is killed while its file grows,
+//! the file ends with zeros that are no whole segment. A segment has a header and records:
 //!
 //! | bytes | content |
 //! |---|---|

@@ -250,15 +250,18 @@ fn leak() {
 /// Runs until it is killed.
 fn endless() {
     let vulkan = Started::new();
+    let recorded = Barrier::new(4);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
+                vulkan.create_and_destroy(100);
+                recorded.wait();
                 loop {
                     vulkan.create_and_destroy(100);
                 }
             });
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        recorded.wait();
         println!("\nready");
         std::io::stdout().flush().unwrap();
     });
