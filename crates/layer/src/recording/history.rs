@@ -31,7 +31,7 @@ pub(crate) struct SparseBlocks {
     pub(crate) extent: [u32; 3],
     /// The bytes of a block; 0 if unknown.
     pub(crate) bytes: u64,
-    /// From the offset of a range to its size, the memory, and the offset there.
+    /// From the offset of a range to its size, the memory, and the offset there. Ranges of bytes do not overlap.
     ranges: BTreeMap<u64, [u64; 3]>,
 }
 
@@ -105,17 +105,29 @@ impl LiveObject {
 }
 
 impl SparseBlocks {
-    /// Binds a range, or unbinds it if `memory` is 0. Ranges that it covers are replaced.
+    /// Binds a range, or unbinds it if `memory` is 0. Of other ranges, the parts outside it stay.
     pub(crate) fn bind(&mut self, offset: u64, size: u64, memory: u64, memory_offset: u64) {
-        // The key of a block, whose size says nothing about other keys.
-        let size_of_key = if offset >= BLOCK_KEYS { 0 } else { size };
-        self.ranges.remove(&offset);
-        let covered = self
-            .ranges
-            .range(offset..offset.saturating_add(size_of_key))
-            .filter(|(start, range)| start.saturating_add(range[0]) <= offset.saturating_add(size));
-        for start in covered.map(|(&start, _)| start).collect::<Vec<_>>() {
-            self.ranges.remove(&start);
+        if offset >= BLOCK_KEYS {
+            // The key of a block, whose size says nothing about other keys.
+            self.ranges.remove(&offset);
+        } else {
+            let end = offset.saturating_add(size).min(BLOCK_KEYS);
+            if end == offset {
+                return;
+            }
+            while let Some((&start, &[size, memory, at])) = self.ranges.range(..end).next_back() {
+                let rest = start.saturating_add(size);
+                if rest <= offset {
+                    break;
+                }
+                self.ranges.remove(&start);
+                if start < offset {
+                    self.ranges.insert(start, [offset - start, memory, at]);
+                }
+                if rest > end {
+                    self.ranges.insert(end, [rest - end, memory, at.saturating_add(end - start)]);
+                }
+            }
         }
         if memory != 0 {
             self.ranges.insert(offset, [size, memory, memory_offset]);
@@ -210,6 +222,33 @@ mod tests {
         sparse.bind(BLOCK_KEYS + 1, 65_536, 0, 0);
         sparse.bind(0, 256, 0, 0);
         assert_eq!(operations(&object), [0x88]);
+    }
+
+    /// Each case binds [0, 256) to memory 7 from its offset 1000 on, and then another range to memory 8 or none.
+    #[test]
+    fn a_sparse_range_that_is_bound_in_part_keeps_the_rest() {
+        for (offset, size, memory, expected) in [
+            (64, 64, 8, vec![(0, [64, 7, 1000]), (64, [64, 8, 0]), (128, [128, 7, 1128])]),
+            (64, 64, 0, vec![(0, [64, 7, 1000]), (128, [128, 7, 1128])]),
+            (0, 64, 8, vec![(0, [64, 8, 0]), (64, [192, 7, 1064])]),
+            (0, 64, 0, vec![(64, [192, 7, 1064])]),
+            (192, 128, 8, vec![(0, [192, 7, 1000]), (192, [128, 8, 0])]),
+            (0, 300, 8, vec![(0, [300, 8, 0])]),
+            (256, 64, 8, vec![(0, [256, 7, 1000]), (256, [64, 8, 0])]),
+            (64, 0, 8, vec![(0, [256, 7, 1000])]),
+        ] {
+            let mut sparse = SparseBlocks::default();
+            sparse.bind(0, 256, 7, 1000);
+            sparse.bind(offset, size, memory, 0);
+            assert_eq!(sparse.ranges.into_iter().collect::<Vec<_>>(), expected, "{offset}, {size}, {memory}");
+        }
+        let mut sparse = SparseBlocks::default();
+        (0..4).for_each(|at| sparse.bind(at * 64, 64, 7, 1000 + at * 64));
+        sparse.bind(BLOCK_KEYS, 65_536, 9, 0);
+        sparse.bind(96, u64::MAX, 8, 0);
+        let left =
+            [(0, [64, 7, 1000]), (64, [32, 7, 1064]), (96, [u64::MAX, 8, 0]), (BLOCK_KEYS, [65_536, 9, 0])];
+        assert_eq!(sparse.ranges.into_iter().collect::<Vec<_>>(), left);
     }
 }
 
