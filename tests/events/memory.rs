@@ -211,12 +211,14 @@ fn the_time_that_the_driver_took_is_told() {
     let seen = heard(|| {
         let gpu = gpu();
         gpu.faults().delay("vkAllocateMemory", std::time::Duration::from_millis(5));
+        gpu.faults().delay("vkFreeMemory", std::time::Duration::from_millis(10));
         let allocator = allocator(&gpu);
         let allocation = allocator.allocate_memory(&requirements(KIB), &own()).unwrap();
         free(&allocator, allocation);
     });
+    // There is no upper limit: on a busy machine, a call may take any time.
     assert!(of(&seen, "block_created")[0].number("nanoseconds") >= 5_000_000);
-    assert!(of(&seen, "block_destroyed")[0].number("nanoseconds") < 5_000_000);
+    assert!(of(&seen, "block_destroyed")[0].number("nanoseconds") >= 10_000_000);
 }
 
 #[test]

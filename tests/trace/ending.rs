@@ -1,6 +1,6 @@
 //! The ways in which recordings end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sublet::trace::{Damage, Event, StopRecordingError, Trace, TraceBuffer};
 
@@ -53,15 +53,17 @@ fn a_trace_that_still_grows_has_what_happened_a_moment_ago() {
     let buffer = TraceBuffer::new();
     allocator.start_recording(buffer.clone()).unwrap();
     allocator.set_current_frame_index(7);
-    let found = (0..200).any(|_| {
+    // Ends when the record is there, however long the thread that writes has to wait for a processor.
+    loop {
         std::thread::sleep(Duration::from_millis(50));
         // The trace may be read while it is being written.
-        let Ok(prefix) = Trace::read_prefix(&buffer.bytes()) else { return false };
+        let Ok(prefix) = Trace::read_prefix(&buffer.bytes()) else { continue };
         let damage = prefix.end.unwrap().damage;
         assert!(matches!(damage, Damage::NoEnd | Damage::Truncated { .. }), "{damage}");
-        prefix.trace.records.iter().any(|record| record.event == Event::Frame { index: 7 })
-    });
-    assert!(found);
+        if prefix.trace.records.iter().any(|record| record.event == Event::Frame { index: 7 }) {
+            break;
+        }
+    }
     allocator.stop_recording().unwrap();
     assert_eq!(Trace::read(&buffer.bytes()).unwrap().records.len(), 1);
 }
@@ -70,6 +72,7 @@ fn a_trace_that_still_grows_has_what_happened_a_moment_ago() {
 fn times_are_those_that_passed() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
+    let begun = Instant::now();
     let trace = recorded(&allocator, || {
         allocator.set_current_frame_index(1);
         std::thread::sleep(Duration::from_millis(60));
@@ -77,12 +80,12 @@ fn times_are_those_that_passed() {
         std::thread::sleep(Duration::from_millis(700));
         allocator.set_current_frame_index(3);
     });
+    let elapsed = begun.elapsed();
     let times: Vec<_> = trace.records.iter().map(|record| record.time).collect();
     let passed = [times[1] - times[0], times[2] - times[1]];
     assert!(passed[0] >= Duration::from_millis(55), "{times:?}");
     assert!(passed[1] >= Duration::from_millis(690), "{times:?}");
-    // A busy machine may sleep for longer, but not forever.
-    assert!(times[2] < Duration::from_secs(60), "{times:?}");
+    assert!(times[2] <= elapsed, "{times:?} in {elapsed:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sublet::trace::{RecordingSummary, StopRecordingError, Trace, TraceBuffer};
 
@@ -68,11 +68,9 @@ fn after_a_failure_nothing_is_recorded_any_more() {
     let gpu = gpu();
     let allocator = allocator(&gpu);
     allocator.start_recording(Small { into: TraceBuffer::new(), room: 0, panics: false }).unwrap();
-    let begun = Instant::now();
-    while allocator.is_recording() && begun.elapsed() < Duration::from_secs(30) {
+    while allocator.is_recording() {
         free(&allocator, allocate(&allocator, 64));
     }
-    assert!(!allocator.is_recording());
     // The error is kept until the recording is stopped.
     allocator.start_recording(TraceBuffer::new()).unwrap_err();
     assert!(allocator.destroy().is_empty());
@@ -158,17 +156,13 @@ fn a_slow_sink_makes_calls_wait_and_loses_none() {
                 made.fetch_add(1, Ordering::Relaxed);
             }
         });
+        // This many are made without waiting, however long the thread has to wait for a processor.
         let mut before = 0;
-        loop {
+        while before <= 50_000 || before != made.load(Ordering::Relaxed) {
+            before = made.load(Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(200));
-            let now = made.load(Ordering::Relaxed);
-            if now == before && now > 0 {
-                break;
-            }
-            before = now;
         }
         assert!(before < CALLS, "calls that are not written are kept, or lost");
-        assert!(before > 50_000, "only {before} calls were made");
         gate.store(true, Ordering::Relaxed);
     });
     allocator.stop_recording().unwrap();

@@ -1,11 +1,10 @@
 //! Callbacks into the program: with the queue, with barriers, and destructors. They may use everything, and may panic.
+//! A test that does not end is deadlocked.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet_frame::track::{Queue, Use};
@@ -19,19 +18,6 @@ use crate::fixture::{
     FrameFixture, FrameParts, PROFILES, buffer, frames_with, gpu, image, image_info, parts,
 };
 use crate::held::hold;
-
-/// Runs a test on a thread, so that a deadlock fails instead of blocking.
-pub(crate) fn in_time(test: impl FnOnce() + Send + 'static) {
-    let (done, reported) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        test();
-        let _ = done.send(());
-    });
-    if let Err(mpsc::RecvTimeoutError::Timeout) = reported.recv_timeout(Duration::from_secs(120)) {
-        panic!("the test is deadlocked");
-    }
-    thread.join().unwrap();
-}
 
 fn watched(profile: &str, queues: u32, observer: BarrierObserver) -> FrameFixture {
     let gpu = gpu(profile, queues);
@@ -85,14 +71,12 @@ fn two_lists(frames: &Frames, queues: usize, shared: &Buffer) {
 
 #[test]
 fn everything_is_allowed_within_with_queue() {
-    in_time(|| {
-        for profile in PROFILES {
-            let mut fixture = FrameFixture::new(profile, 1);
-            let spare = fixture.buffer(64);
-            let frames = fixture.frames();
-            frames.with_queue(frames.queue(0), |_| everything(frames, Some(spare)));
-        }
-    });
+    for profile in PROFILES {
+        let mut fixture = FrameFixture::new(profile, 1);
+        let spare = fixture.buffer(64);
+        let frames = fixture.frames();
+        frames.with_queue(frames.queue(0), |_| everything(frames, Some(spare)));
+    }
 }
 
 /// The frames for the observer, and the number of its calls.
@@ -125,49 +109,45 @@ impl Watch {
 
 #[test]
 fn everything_is_allowed_in_a_barrier_observer() {
-    in_time(|| {
-        for profile in PROFILES {
-            let watch = Arc::new(Watch::default());
-            let mut fixture = watched(profile, 3, watch.observer());
-            let shared = fixture.buffer(64);
-            watch.spares.lock().unwrap().extend((0..20).map(|_| fixture.buffer(64)));
-            let frames = Arc::new(fixture.frames.take().unwrap());
-            *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
-            two_lists(&frames, 3, &shared);
-            frames.wait_idle().unwrap();
-            *watch.frames.lock().unwrap() = None;
-            watch.spares.lock().unwrap().clear();
-            // Within two lists, in their preambles, and their releases.
-            let calls = watch.calls.load(Ordering::Relaxed);
-            assert!(calls >= 6, "{profile}: {calls}");
-        }
-    });
+    for profile in PROFILES {
+        let watch = Arc::new(Watch::default());
+        let mut fixture = watched(profile, 3, watch.observer());
+        let shared = fixture.buffer(64);
+        watch.spares.lock().unwrap().extend((0..20).map(|_| fixture.buffer(64)));
+        let frames = Arc::new(fixture.frames.take().unwrap());
+        *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
+        two_lists(&frames, 3, &shared);
+        frames.wait_idle().unwrap();
+        *watch.frames.lock().unwrap() = None;
+        watch.spares.lock().unwrap().clear();
+        // Within two lists, in their preambles, and their releases.
+        let calls = watch.calls.load(Ordering::Relaxed);
+        assert!(calls >= 6, "{profile}: {calls}");
+    }
 }
 
 #[test]
 fn everything_is_allowed_in_a_barrier_observer_of_a_compactor() {
-    in_time(|| {
-        let watch = Arc::new(Watch::default());
-        let mut fixture = compact::fixture_with("lavapipe", 1, Some(watch.observer()));
-        let mut frames = fixture.frames.take().unwrap();
-        let _moved = compact::scattered(&mut frames).unwrap();
-        frames.wait_idle().unwrap();
-        let mut compactor = Compactor::new(compact::info(&frames));
-        compactor.request();
-        let frames = Arc::new(frames);
-        *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
-        let mut moved = 0;
-        for _ in 0..100 {
-            match compactor.step(&frames).unwrap() {
-                CompactStep::Moved { moves, .. } => moved += moves,
-                CompactStep::Ended(_) => break,
-                _ => {}
-            }
-            frames.wait_idle().unwrap();
+    let watch = Arc::new(Watch::default());
+    let mut fixture = compact::fixture_with("lavapipe", 1, Some(watch.observer()));
+    let mut frames = fixture.frames.take().unwrap();
+    let _moved = compact::scattered(&mut frames).unwrap();
+    frames.wait_idle().unwrap();
+    let mut compactor = Compactor::new(compact::info(&frames));
+    compactor.request();
+    let frames = Arc::new(frames);
+    *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
+    let mut moved = 0;
+    for _ in 0..100 {
+        match compactor.step(&frames).unwrap() {
+            CompactStep::Moved { moves, .. } => moved += moves,
+            CompactStep::Ended(_) => break,
+            _ => {}
         }
-        *watch.frames.lock().unwrap() = None;
-        assert!(moved > 0 && watch.calls.load(Ordering::Relaxed) > 0);
-    });
+        frames.wait_idle().unwrap();
+    }
+    *watch.frames.lock().unwrap() = None;
+    assert!(moved > 0 && watch.calls.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::sync::Barrier;
 use sublet_frame::track::{StateError, Use};
 use sublet_frame::{Buffer, CompactStep, Compactor, CompactorCreateInfo};
 
-use crate::callbacks::in_time;
 use crate::compact::{SIZE, check, fixture, info, scattered};
 
 #[test]
@@ -108,32 +107,30 @@ fn the_old_id_of_a_moved_resource_cannot_be_frozen() {
 
 #[test]
 fn another_thread_freezes_within_with_queue_during_a_step() {
-    in_time(|| {
-        let mut fixture = fixture("lavapipe", 1);
-        let frames = fixture.frames.as_mut().unwrap();
-        let (buffers, images) = scattered(frames).unwrap();
-        let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 1, ..info(frames) });
-        for _ in 0..20 {
-            frames.begin().unwrap();
-            compactor.request();
-            let (shared, entered) = (&*frames, Barrier::new(2));
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    shared.with_queue(shared.queue(0), |_| {
-                        entered.wait();
-                        for id in buffers.iter().map(Buffer::id) {
-                            if shared.freeze(id, Use::COPY_SOURCE).is_ok() {
-                                shared.thaw(id).unwrap();
-                            }
-                            std::thread::yield_now();
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 1, ..info(frames) });
+    for _ in 0..20 {
+        frames.begin().unwrap();
+        compactor.request();
+        let (shared, entered) = (&*frames, Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                shared.with_queue(shared.queue(0), |_| {
+                    entered.wait();
+                    for id in buffers.iter().map(Buffer::id) {
+                        if shared.freeze(id, Use::COPY_SOURCE).is_ok() {
+                            shared.thaw(id).unwrap();
                         }
-                    });
+                        std::thread::yield_now();
+                    }
                 });
-                entered.wait();
-                compactor.step(shared).unwrap();
             });
-            frames.end();
-        }
-        check(frames, &buffers, &images).unwrap();
-    });
+            entered.wait();
+            compactor.step(shared).unwrap();
+        });
+        frames.end();
+    }
+    check(frames, &buffers, &images).unwrap();
 }

@@ -1,9 +1,10 @@
-//! More threads than processors in short sections: counts must be exact, and every thread must finish.
+//! More threads than processors in short sections: counts must be exact, and every thread must finish. If one does not,
+//! the test does not end.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::base::append_table::AppendTable;
 use crate::base::sync::CoreMutex;
@@ -12,8 +13,6 @@ const THREADS: u64 = 8;
 const ROUNDS: u64 = 20_000;
 /// One in this many sections yields its processor while it is inside.
 const LOSES: u64 = 64;
-/// Far more than any of these tests takes on a busy machine.
-const PROMPTLY: Duration = Duration::from_secs(60);
 
 /// Data that only the lock protects: a plain count, and a flag that detects two threads inside.
 #[derive(Default)]
@@ -36,7 +35,6 @@ impl GuardedCounters {
 /// Runs `run` on all threads at once.
 fn on_all_threads(run: impl Fn(u64) + Sync) {
     let all_are_there = Barrier::new(usize::try_from(THREADS).unwrap());
-    let started = Instant::now();
     thread::scope(|scope| {
         for thread in 0..THREADS {
             let (run, all_are_there) = (&run, &all_are_there);
@@ -46,7 +44,6 @@ fn on_all_threads(run: impl Fn(u64) + Sync) {
             });
         }
     });
-    assert!(started.elapsed() < PROMPTLY, "{:?}", started.elapsed());
 }
 
 type Lock = CoreMutex<GuardedCounters>;
@@ -89,10 +86,8 @@ fn a_holder_that_sleeps_stops_nobody_for_good() {
             counters.enter();
         });
         holding.wait();
-        let started = Instant::now();
         let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(|| lock.lock().enter())).collect();
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-        assert!(started.elapsed() < PROMPTLY);
     });
     assert_eq!(lock.lock().count, THREADS + 1);
 }

@@ -198,11 +198,15 @@ fn waiting_for_a_fence_runs_what_is_held_back() {
 fn waiting_for_a_fence_that_nothing_signals_does_not_hang() {
     let fixture = CommandFixture::simple();
     let lonely = fence(&fixture);
-    let start = Instant::now();
-    let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, FOR_EVER) };
-    assert_eq!(result, Err(vk::Result::TIMEOUT));
-    assert!(start.elapsed() < PATIENCE, "hopeless from the start");
-    fixture.expect("SUBLET-vkWaitForFences-never-signaled");
+    // A wait with hope takes at least this long each time, and one without only now and then, on a busy machine.
+    let ends_at_once = (0..10).any(|_| {
+        let start = Instant::now();
+        let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, FOR_EVER) };
+        assert_eq!(result, Err(vk::Result::TIMEOUT));
+        fixture.expect("SUBLET-vkWaitForFences-never-signaled");
+        start.elapsed() < PATIENCE
+    });
+    assert!(ends_at_once, "hopeless from the start");
     // A wait with an end is not reported: that is what timeouts are for.
     let result = unsafe { fixture.device().wait_for_fences(&[lonely], true, 1_000_000) };
     assert_eq!(result, Err(vk::Result::TIMEOUT));
