@@ -16,8 +16,9 @@ use crate::port::{PageRequest, Port};
 
 /// How long the server waits for a request before it looks whether the program has ended.
 const WAIT: Duration = Duration::from_millis(200);
-/// How long a page may fetch the last state after the program has ended.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a page may fetch the last state after the program has ended. A busy machine, or a browser whose window is
+/// hidden, may let it wait for long.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// A server for the pages of recordings.
 pub(crate) struct LiveServer {

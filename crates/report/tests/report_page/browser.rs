@@ -11,15 +11,17 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 /// The environment variable that names the browser.
 const VARIABLE: &str = "SUBLET_BROWSER";
 const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Maximum time until a reply. Test machines may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A browser without a reply for so long does not reply at all, on the busiest machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Maximum number of looks at a condition. A busy machine takes longer for each of them.
+const LOOKS: u32 = 3000;
 
 /// The shared browser. Starting it takes longer than most tests.
 static SHARED: Mutex<Option<Pipe>> = Mutex::new(None);
@@ -216,11 +218,12 @@ impl Browser {
 
     /// Waits until a condition holds in the page.
     pub(crate) fn wait_for(&mut self, condition: &str) {
-        let start = Instant::now();
+        let mut looks = 0;
         while self.eval(condition) != true {
-            assert!(start.elapsed() < PATIENCE, "never came true: {condition}");
+            looks += 1;
+            assert!(looks < LOOKS, "never came true: {condition}");
             // Stops early if the script has failed.
-            if start.elapsed() > PATIENCE / 12 {
+            if looks > LOOKS / 12 {
                 let is_exception = |event: &&Value| event["method"] == "Runtime.exceptionThrown";
                 let exception = self.events.iter().find(is_exception);
                 assert!(exception.is_none(), "{condition}: {}", exception.unwrap());
@@ -370,6 +373,19 @@ impl Browser {
                 }
             })
             .collect()
+    }
+
+    /// Waits for a complaint with this text, which may be delayed.
+    pub(crate) fn wait_for_complaint(&mut self, part: &str) {
+        let mut all = Vec::new();
+        for _ in 0..LOOKS {
+            all.append(&mut self.complaints());
+            if all.iter().any(|said| said.contains(part)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("no complaint has {part:?}: {all:?}");
     }
 
     /// Asserts that there were no complaints. Called at the end of a test.
