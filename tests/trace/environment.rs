@@ -45,6 +45,8 @@ fn a_program_that_asks_for_a_recording() {
 #[test]
 fn a_variable_of_the_environment_starts_a_recording() {
     let folder = std::env::temp_dir().join(format!("sublet-trace-{}", std::process::id()));
+    // A killed process with the same number may have left it.
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--nocapture", "--exact", "environment::a_program_that_asks_for_a_recording"])

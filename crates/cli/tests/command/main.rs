@@ -68,6 +68,8 @@ impl Folder {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("command-{}-{number}", std::process::id()));
+        // A killed process with the same number may have left it.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }

@@ -91,6 +91,8 @@ mod tests {
     #[test]
     fn a_part_stays_until_the_next_one_is_complete() {
         let folder = std::env::temp_dir().join(format!("sublet-parts-{}", std::process::id()));
+        // A killed process with the same number may have left it.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let there = |part: &str| folder.join(format!("w{part}.trace")).exists();
         fs::write(folder.join("w.part3.trace"), "of an earlier run").unwrap();

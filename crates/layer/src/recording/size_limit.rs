@@ -45,6 +45,8 @@ mod tests {
             return;
         }
         let folder = env::temp_dir().join(format!("sublet-limit-{}", std::process::id()));
+        // A killed process with the same number may have left it.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let output = Command::new("sh")
             .args(["-c", "ulimit -f 512 && exec \"$0\" a_limit_on_file_sizes"])
