@@ -191,7 +191,8 @@ impl<'a> Physical<'a> {
         unsafe { Profile::measure(self.instance, self.handle, self.version) }
     }
 
-    /// Creates a device with all features that the allocator uses.
+    /// Creates a device with all features that the allocator uses, and with protected memory: a recording may name any
+    /// memory type.
     pub(crate) fn open(self) -> Result<Opened<'a>, CommandFailure> {
         let refused = |error| CommandFailure::driver("the device cannot be opened", error);
         if let Some(gpu) = self.gpu {
@@ -207,10 +208,11 @@ impl<'a> Physical<'a> {
         }
         let mut priority = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
         let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
+        let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
         let with_priority = version >= vk::API_VERSION_1_1 && has(&offered, ext::memory_priority::NAME);
         let with_addresses = version >= vk::API_VERSION_1_2;
         if version >= vk::API_VERSION_1_1 {
-            let mut all = vk::PhysicalDeviceFeatures2::default();
+            let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut protected);
             if with_priority {
                 all = all.push_next(&mut priority);
             }
@@ -223,6 +225,7 @@ impl<'a> Physical<'a> {
         // The query linked these structures. The new chain links each again.
         priority.p_next = std::ptr::null_mut();
         addresses.p_next = std::ptr::null_mut();
+        protected.p_next = std::ptr::null_mut();
         addresses.buffer_device_address_capture_replay = vk::FALSE;
         addresses.buffer_device_address_multi_device = vk::FALSE;
         let (mut flags, mut extensions) = (AllocatorCreateFlags::empty(), Vec::new());
@@ -253,6 +256,9 @@ impl<'a> Physical<'a> {
         if addresses.buffer_device_address == vk::TRUE {
             flags |= AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
             info = info.push_next(&mut addresses);
+        }
+        if protected.protected_memory == vk::TRUE {
+            info = info.push_next(&mut protected);
         }
         // SAFETY: I1; the physical device supports all these extensions and features, and the queue.
         let device = unsafe { self.instance.create_device(self.handle, &info, None) }.map_err(refused)?;
@@ -399,4 +405,35 @@ impl Drop for Opened<'_> {
 
 fn has(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
     extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use sublet::sim::profiles;
+
+    use super::*;
+
+    /// A recording may name any memory type of the device on which it is replayed.
+    #[test]
+    fn an_opened_device_has_the_feature_of_its_protected_memory_types() {
+        let mut count = 0;
+        for profile in profiles::ALL {
+            let gpu = Gpu::new(profile);
+            // As a device of a driver.
+            let physical = Physical { gpu: None, ..Physical::simulated(&gpu) };
+            let opened = physical.open().unwrap();
+            let reserve = |allocator: &Allocator| {
+                for (index, kind) in (0..).zip(physical.memory().memory_types_as_slice()) {
+                    if kind.property_flags.contains(vk::MemoryPropertyFlags::PROTECTED) {
+                        allocator.reserve(index, 1).unwrap();
+                        count += 1;
+                    }
+                }
+            };
+            opened.with_allocator(AllocatorCreateFlags::empty(), reserve).unwrap();
+            drop(opened);
+            assert_eq!(gpu.finish(), [], "{}", profile.name);
+        }
+        assert!(count > 0, "no profile has such a type");
+    }
 }

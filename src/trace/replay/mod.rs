@@ -86,6 +86,8 @@ pub struct ReplayedPool {
 ///   it.
 /// - **Copies** into and out of memory map, flush or invalidate, and unmap. They do not access the bytes.
 /// - **Chains** for `VkMemoryAllocateInfo` are not in a trace: the replay uses ordinary memory instead.
+/// - **Protected memory** is requested as recorded. If the device has such memory types, enable `protectedMemory`, or
+///   replay only recordings that you trust: a file may name any type.
 /// - **Foreign recordings** have no requests until [`Trace::resource_requests`] finds them. Their events are counted as
 ///   unknown.
 /// - **Allocations that existed before** the recording are allocated first, one after the other, at new places.
