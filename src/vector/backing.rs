@@ -159,7 +159,8 @@ impl<S: Copy, I> Granted<S, I> {
 /// The [`Granted`] of a vector with this block source and engine.
 pub type GrantOf<B, M> = Granted<<M as Metadata>::Span, <B as Backing<M>>::Item>;
 
-/// The reason why nothing was granted. Nothing was changed, except that an exhausted block was closed.
+/// The reason why nothing was granted. Nothing was changed, except that exhausted blocks were closed, and that empty
+/// blocks may have been destroyed to stay within the limits or after a shortage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VectorError<E> {

@@ -71,7 +71,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// Grants a request, from a block that has room or from a new one.
     ///
     /// # Errors
-    /// [`VectorError`]; nothing was granted, and no block that was made for it stays.
+    /// [`VectorError`]; nothing was granted, and no block that was made for it stays. Empty blocks may be gone.
     ///
     /// # Complexity
     /// That of the engine while there is room. If a block is created: O(blocks) and a call of the block source.
