@@ -3,9 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use sublet::retire::{Clock, TimelineId};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo};
-use sublet_descriptors::{PersistentSets, PersistentSetsCreateInfo, SetLayout};
+use sublet_descriptors::{
+    DescriptorHeap, DescriptorKind, HeapArrays, HeapCreateInfo, HeapKind, PersistentSets,
+    PersistentSetsCreateInfo, SetLayout, SetStore,
+};
 
 use crate::collect::heard_with;
 use crate::memory::{KIB, MIB, gpu, requirements};
@@ -162,6 +166,81 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     SETS.set(None);
     let (sets, layout) = Rc::into_inner(both).unwrap();
     drop(sets);
+    // SAFETY: the device does not use it.
+    unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
+    drop(device);
+    assert!(gpu.finish().is_empty());
+}
+
+const CREATED: &str = "descriptor_pool_created";
+
+struct GrowingHeap {
+    heap: DescriptorHeap<SetStore>,
+    clock: Clock,
+    timeline: TimelineId,
+}
+
+impl GrowingHeap {
+    fn grow(&self) {
+        let _kept = self.heap.allocate(self.heap.largest_free() + 1).unwrap();
+    }
+
+    /// Destroys the pools that the heap has outgrown.
+    fn collect(&self) {
+        let ticket = self.clock.open(self.timeline);
+        self.clock.discard(ticket).unwrap();
+        // SAFETY: no command buffer binds the heap.
+        unsafe { self.heap.retire_outgrown(ticket) };
+        self.heap.collect(&self.clock).unwrap();
+    }
+}
+
+thread_local! {
+    static HEAP: RefCell<Option<Rc<GrowingHeap>>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_subscriber_may_use_the_heap_whose_pools_it_is_told_of() {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let (device, layout) = device_and_layout(&gpu);
+    let (types, arrays) = (&[DescriptorKind::StorageBuffer], HeapArrays::One);
+    let info = HeapCreateInfo {
+        slots: 4,
+        max_slots: 4096,
+        types,
+        arrays,
+        ..HeapCreateInfo::new(HeapKind::Resource)
+    };
+    let heap = DescriptorHeap::new(SetStore::new(&device, &info).unwrap());
+    let clock = Clock::new();
+    let timeline = clock.add_timeline().unwrap();
+    let heap = Rc::new(GrowingHeap { heap, clock, timeline });
+    HEAP.set(Some(Rc::clone(&heap)));
+    let seen = heard_with(
+        |seen| {
+            HEAP.with_borrow(|heap| {
+                let Some(heap) = heap.as_ref().filter(|_| !IS_BUSY.replace(true)) else { return };
+                if seen.name() == CREATED {
+                    heap.grow()
+                } else {
+                    heap.collect()
+                }
+                IS_BUSY.set(false);
+            });
+        },
+        || {
+            for _ in 0..2 {
+                heap.grow();
+                heap.collect();
+            }
+        },
+    );
+    HEAP.set(None);
+    // `tracing` drops the events that the subscriber causes itself.
+    let count = |name| seen.iter().filter(|seen| seen.name() == name).count();
+    assert_eq!((count(CREATED), count("descriptor_pool_destroyed")), (2, 4), "{seen:?}");
+    // SAFETY: the device does not use the heap.
+    unsafe { Rc::into_inner(heap).unwrap().heap.into_store().destroy() };
     // SAFETY: the device does not use it.
     unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
     drop(device);

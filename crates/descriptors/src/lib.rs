@@ -32,9 +32,9 @@
 //
 // `PersistentSets::vacate` takes a bucket's `growing` under `registry`, but only tries to, so it cannot deadlock.
 // `registry`, `waiting`, `slots`, `dropped`, `content` and `names` are never held over a driver call.
-// Events of persistent sets are emitted after their locks are released. Events of a store that grows, or destroys what
-// it has outgrown, are emitted under `growing` and `turn`, or `outgrown`. Callbacks of `walk_pools` and `walk` run under
-// `state` and `slots`. A store of the program runs under the locks that the heap holds when it calls it.
+// Events of descriptor pools are emitted after the locks are released. A store in a buffer allocates and frees it under
+// `growing` and `turn`, or `outgrown`, and the allocator emits its events there. Callbacks of `walk_pools` and `walk`
+// run under `state` and `slots`. A store of the program runs under the locks that the heap holds when it calls it.
 
 mod batch;
 mod binder;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::super::events;
 use super::create_info::CreateHeapError;
 use sublet::retire::{ClockView, OtherClock, Retire, Ticket};
 
@@ -135,7 +136,7 @@ impl<P> CurrentParts<P> {
     /// Hands out the parts whose tickets are done.
     pub(super) fn collect(&self, clock: &ClockView, end: impl FnMut(P)) -> Result<usize, OtherClock> {
         let Self::Growing(growing) = self else { return Ok(0) };
-        growing.outgrown.lock().waiting.collect(clock, end)
+        events::after(|| growing.outgrown.lock().waiting.collect(clock, end))
     }
 
     /// Hands out all parts.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
+use super::super::events;
 use super::super::source::DescriptorSource;
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::host::{HostHeap, Staged};
@@ -122,7 +123,7 @@ pub struct DescriptorHeap<S> {
     /// Protects the ranges; taken before the locks of the store, which [`HeapStore::retired`] takes. The library's
     /// stores call no driver there.
     slots: Mutex<HeapSlots>,
-    /// Held by the thread that grows the store; taken before `slots`, and held over driver calls and their events.
+    /// Held by the thread that grows the store; taken before `slots`, and held over driver calls.
     growing: Mutex<()>,
     /// Protects the ranges whose [`OwnedRange`](super::OwnedRange) was dropped; taken before `slots`.
     dropped: Mutex<Vec<DescriptorRange>>,
@@ -160,6 +161,11 @@ impl<S: HeapStore> DescriptorHeap<S> {
 
     #[cold]
     fn grow_and_allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
+        events::after(|| self.grow_in_turn(count))
+    }
+
+    /// Implements [`Self::grow_and_allocate`] under `growing`.
+    fn grow_in_turn(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         let _growing = self.growing.lock();
         let next = {
             let mut slots = self.slots.lock();
