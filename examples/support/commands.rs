@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::Result;
 
-/// Maximum wait for the device. Software devices are slow, and broken ones never finish.
-pub(super) const PATIENCE_NS: u64 = 60_000_000_000;
+/// Maximum wait for the device, ten minutes. Software devices are slow on a busy machine, and broken ones never finish.
+pub(super) const PATIENCE_NS: u64 = 600_000_000_000;
 
 /// A command pool with one command buffer and a fence.
 pub struct Commands {

@@ -86,7 +86,7 @@ fn compact(frames: &mut Frames) {
         algorithm: sublet::DefragmentationAlgorithm::Full,
         max_moves_per_frame: 0,
         max_bytes_per_frame: 0,
-        max_time_per_frame: std::time::Duration::from_secs(10),
+        max_time_per_frame: std::time::Duration::MAX,
         ..CompactorCreateInfo::new(frames.queue(0))
     });
     compactor.request();
