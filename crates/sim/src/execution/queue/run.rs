@@ -72,7 +72,7 @@ fn run_one(device: &DeviceObject, timeline: usize, held: HeldSubmissions) -> boo
 ///
 /// Queues whose work is held back run one after the other, those of `first` on, and only as far as it takes.
 ///
-/// A wait for ever ends [`PATIENCE`] after the last submission has run, and at once if there is no `hope`.
+/// A wait for ever ends [`PATIENCE`] after the last submission or signal, and at once if there is no `hope`.
 pub(crate) fn run_until(
     device: &DeviceObject,
     first: usize,
@@ -97,6 +97,9 @@ pub(crate) fn run_until(
             }
         }
         let mut state = device.state.lock();
+        if endless {
+            deadline = Instant::now().checked_add(patience);
+        }
         // Another thread that runs submissions may leave the held ones to this thread.
         while !state.any_ready(HeldSubmissions::Too) {
             if device.is_lost() {
@@ -115,7 +118,7 @@ pub(crate) fn run_until(
                     false
                 }
             };
-            if late && endless && state.queue.running() {
+            if endless && (!late || state.queue.running()) {
                 deadline = Instant::now().checked_add(patience);
             } else if late && !done(&state) {
                 let stuck = if endless { Stuck::ForEver } else { Stuck::InTime };

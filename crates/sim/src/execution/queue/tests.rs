@@ -431,6 +431,29 @@ fn a_wait_ends_when_another_thread_signals() {
     fixture.expect_silence();
 }
 
+/// A wait without a timeout is no deadlock as long as other threads signal anything.
+#[test]
+fn a_wait_for_ever_goes_on_while_other_threads_do() {
+    let fixture = CommandFixture::simple();
+    let ends = || {
+        let input = timeline_from(&fixture, 0);
+        let waited = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| wait_values(&fixture, &[(input, 8)], true, FOR_EVER));
+            for value in 1..=8 {
+                std::thread::sleep(PATIENCE / 4);
+                host_signal(&fixture, input, value).unwrap();
+            }
+            waiter.join().unwrap()
+        });
+        destroy(&fixture, &[], &[input]);
+        let reports = fixture.gpu.take_messages();
+        assert_eq!(waited.is_err(), !reports.is_empty(), "{waited:?}, {reports:?}");
+        waited.is_ok()
+    };
+    // On a busy machine, a sleep may take too long, but not each time.
+    assert!((0..10).any(|_| ends()));
+}
+
 #[test]
 fn a_wait_runs_what_another_thread_submits_and_holds_back() {
     let fixture = CommandFixture::simple();
