@@ -64,7 +64,7 @@ impl Lives {
     /// Takes the same record, after which the program is in this state.
     pub(super) fn after(&mut self, program: &ForeignProgram, record: &Record) {
         self.start.get_or_insert(record.time);
-        if is_end(&record.event) {
+        if is_end(&record.event, !self.presented.is_empty()) {
             self.ending.push(record.clone());
         } else {
             std::mem::take(&mut self.ending).iter().for_each(|ending| self.follow(ending));

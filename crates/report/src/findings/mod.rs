@@ -65,7 +65,8 @@ pub struct Findings {
     pub peak_memory_count: u64,
     /// When the most bytes were reserved.
     pub at_peak: MomentSums,
-    /// Before shutdown: after the last call that frees nothing.
+    /// Before shutdown: after the last call that frees nothing. Submissions after the last frame are part of the
+    /// shutdown.
     pub at_end: MomentSums,
     /// The findings, those with the most bytes first. Candidates come last.
     pub findings: Vec<MemoryFinding>,

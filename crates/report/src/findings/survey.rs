@@ -37,6 +37,7 @@ pub(super) struct Survey {
     pub(super) at_peak: MomentSums,
     pub(super) at_end: MomentSums,
     pub(super) peak_memory_count: u64,
+    presents: bool,
     /// Host-visible memory that was never mapped.
     pub(super) never_mapped: BTreeSet<MemoryNumber>,
     unused: UnusedMemory,
@@ -96,7 +97,8 @@ impl Survey {
         if most(&now) > most(&self.at_peak) {
             self.at_peak = now;
         }
-        if !is_end(&record.event) {
+        self.presents |= record.event == Event::Presented;
+        if !is_end(&record.event, self.presents) {
             self.at_end = now;
         }
     }
@@ -213,14 +215,17 @@ impl Survey {
 }
 
 /// Returns true for the calls with which a program ends.
-pub(super) fn is_end(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::MemoryFreed { .. }
-            | Event::MemoryUnmapped { .. }
-            | Event::ResourceDestroyed { .. }
-            | Event::DriverMemory { .. }
-            | Event::DeviceLost
-            | Event::DeviceDestroyed
-    )
+pub(super) fn is_end(event: &Event, presents: bool) -> bool {
+    // Godot submits once more after it has destroyed most resources.
+    let submits = matches!(event, Event::Submitted { .. } | Event::Budget { .. });
+    presents && submits
+        || matches!(
+            event,
+            Event::MemoryFreed { .. }
+                | Event::MemoryUnmapped { .. }
+                | Event::ResourceDestroyed { .. }
+                | Event::DriverMemory { .. }
+                | Event::DeviceLost
+                | Event::DeviceDestroyed
+        )
 }

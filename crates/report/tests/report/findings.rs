@@ -90,6 +90,25 @@ fn a_program_that_frees_everything_has_no_empty_blocks() {
     assert!(found.presets.iter().all(|outcome| outcome.end_reserved_bytes >= 16 * MIB), "{found}");
 }
 
+/// Godot submits once more after it has destroyed most resources.
+#[test]
+fn a_program_that_submits_after_its_last_frame_is_judged_before_that() {
+    let mut game = game();
+    let kind = local(&game);
+    let (kept, _) = full_block(&mut game, kind, 8 * MIB);
+    let (buffer, block) = full_block(&mut game, kind, 16 * MIB);
+    game.event(Event::Presented);
+    game.destroy(kept);
+    game.destroy(buffer);
+    game.free(block);
+    game.event(Event::Submitted { command_buffers: 1 });
+    game.event(Event::Budget { heap: 0, budget: 64 * MIB, usage: MIB });
+    game.event(Event::DeviceDestroyed);
+    has_no(&game, FindingKind::Empty);
+    let found = Findings::of(&game.trace);
+    assert_eq!((found.at_end.reserved_bytes, found.at_end.used_bytes), (24 * MIB, 24 * MIB), "{found}");
+}
+
 #[test]
 fn memory_that_is_never_bound() {
     let mut game = game();
