@@ -1,5 +1,6 @@
 //! Serves the page of a recording that grows, to browsers of this machine only.
 
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -7,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::answer::{Answer, complain};
 use crate::failure::CommandFailure;
 use crate::files;
 use crate::growing::{FoundRecording, GrowingRecordings};
-use crate::port::{PageRequest, Port};
 
 /// How long the server waits for a request before it looks whether the program has ended.
 const WAIT: Duration = Duration::from_millis(200);
@@ -20,9 +21,15 @@ const WAIT: Duration = Duration::from_millis(200);
 /// hidden, may let it wait for long.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// A server for the pages of recordings.
+/// Bytes of a body that `tiny_http` reads before it hands over a request.
+const READ_AT_ONCE: usize = 1024;
+
+/// A server on a free port of 127.0.0.1. Its pages have a random token in their addresses, so that other users of the
+/// machine, and pages of other servers, cannot read them.
 pub(crate) struct LiveServer {
-    port: Port,
+    server: Server,
+    host: String,
+    token: String,
     recordings: GrowingRecordings,
     /// The time of the last request for data.
     asked: Option<Instant>,
@@ -31,9 +38,16 @@ pub(crate) struct LiveServer {
 impl LiveServer {
     /// Starts a server for recordings, which need not exist yet, and prints the address of its page.
     pub(crate) fn start(recordings: GrowingRecordings) -> Result<Self, CommandFailure> {
-        let port = Port::open()?;
-        complain(&format!("sublet: http://{}/", port.root));
-        Ok(Self { port, recordings, asked: None })
+        let failure = |what: &str, error: String| CommandFailure::file(what.to_owned(), error);
+        let mut token = [0; 16];
+        getrandom::fill(&mut token)
+            .map_err(|error| failure("there is no random token", error.to_string()))?;
+        let server = Server::http("127.0.0.1:0")
+            .map_err(|error| failure("no port of 127.0.0.1 can be opened", error.to_string()))?;
+        let host = server.server_addr().to_string();
+        let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
+        complain(&format!("sublet: http://{host}/{token}/"));
+        Ok(Self { server, host, token, recordings, asked: None })
     }
 
     /// Answers requests until the recordings have ended, or `is_over` returns true. A page that is open may then fetch the
@@ -54,7 +68,8 @@ impl LiveServer {
             if over.is_some_and(|over| over.elapsed() > GRACE || !is_open) {
                 return;
             }
-            let Some(request) = self.port.next(WAIT) else { continue };
+            // An error of the socket is one of a single request.
+            let Ok(Some(request)) = self.server.recv_timeout(WAIT) else { continue };
             if self.answer(request) && over.is_some() {
                 return;
             }
@@ -62,24 +77,44 @@ impl LiveServer {
     }
 
     /// Answers one request. Returns true if all last states were sent.
-    fn answer(&mut self, request: PageRequest) -> bool {
-        let wanted = state_of(&request.path).filter(|(_, device)| self.recordings.has(*device));
-        let mut is_last = false;
-        let answer = if let Some((since, device)) = wanted {
+    fn answer(&mut self, request: Request) -> bool {
+        if may_have_body(&request) {
+            // Dropping it would read the body in this thread, and allocate the length that the client states. So its
+            // connection stays open until the server ends.
+            mem::forget(request);
+            return false;
+        }
+        let is_ours = |header: &Header| header.field.equiv("Host") && header.value.as_str() == self.host;
+        let path = request.url().strip_prefix('/').and_then(|path| path.strip_prefix(self.token.as_str()));
+        // A page of another server may have a name that leads to this address.
+        let path = path.filter(|_| request.headers().iter().any(is_ours) && *request.method() == Method::Get);
+        let wanted = path.and_then(state_of).filter(|(_, device)| self.recordings.has(*device));
+        let (code, kind, body, is_last) = if let Some((since, device)) = wanted {
             self.asked = Some(Instant::now());
             match self.recordings.since(since, device) {
-                Some(data) => {
-                    is_last = self.recordings.is_sent();
-                    (200, "application/json", data)
-                }
-                None => (204, "application/json", String::new()),
+                Some(data) => (200, "application/json", data, self.recordings.is_sent()),
+                None => (204, "application/json", String::new(), false),
             }
-        } else if request.path == "/" {
-            (200, "text/html; charset=utf-8", self.recordings.to_html())
+        } else if path == Some("/") {
+            (200, "text/html; charset=utf-8", self.recordings.to_html(), false)
         } else {
-            (404, "text/plain", "no such page\n".to_owned())
+            (404, "text/plain", "no such page\n".to_owned(), false)
         };
-        request.answer(&answer).is_ok() && is_last
+        let mut response = Response::from_string(body).with_status_code(code);
+        for (field, value) in [
+            ("Content-Type", kind),
+            ("Cache-Control", "no-store"),
+            ("Content-Security-Policy", "frame-ancestors 'none'"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+        ] {
+            if let Ok(header) = Header::from_bytes(field, value) {
+                response.add_header(header);
+            }
+        }
+        // The browser may have gone.
+        request.respond(response).is_ok() && is_last
     }
 }
 
@@ -88,6 +123,16 @@ fn state_of(path: &str) -> Option<(u64, usize)> {
     let query = path.strip_prefix("/data?since=")?;
     let (since, device) = query.split_once("&device=").unwrap_or((query, "0"));
     Some((since.parse().ok()?, device.parse().ok()?))
+}
+
+/// Returns true unless the server has read all of a request.
+fn may_have_body(request: &Request) -> bool {
+    let is_open = |header: &Header| {
+        ["Transfer-Encoding", "Expect", "Upgrade"].iter().any(|name| header.field.equiv(name))
+            || (header.field.equiv("Connection")
+                && header.value.as_str().to_ascii_lowercase().contains("upgrade"))
+    };
+    request.body_length().unwrap_or(0) > READ_AT_ONCE || request.headers().iter().any(is_open)
 }
 
 /// Serves a recording until it has ended.

