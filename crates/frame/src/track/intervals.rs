@@ -283,6 +283,15 @@ mod tests {
         assert!(chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())), "I3");
     }
 
+    #[test]
+    fn only_the_whole_range_is_alike() {
+        let mut map = Intervals::new(8, 3_u32);
+        assert_eq!(map.alike(0, 8), Some(&mut 3));
+        for (start, end) in [(0, 7), (1, 8), (1, 7)] {
+            assert_eq!(map.alike(start, end), None, "{start}..{end}");
+        }
+    }
+
     /// Compares with an array of values.
     #[test]
     fn random_updates_match_an_array() {

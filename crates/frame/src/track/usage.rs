@@ -334,3 +334,45 @@ impl Subresources {
         Self { aspects, ..self }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// VkPipelineStageFlagBits2 lists the members.
+    #[test]
+    fn a_group_of_stages_covers_its_members() {
+        let shaders = [
+            Stages::VERTEX_SHADER,
+            Stages::TESSELLATION_CONTROL_SHADER,
+            Stages::TESSELLATION_EVALUATION_SHADER,
+            Stages::GEOMETRY_SHADER,
+            Stages::TASK_SHADER_EXT,
+            Stages::MESH_SHADER_EXT,
+        ];
+        let graphics = [
+            Stages::DRAW_INDIRECT,
+            Stages::VERTEX_INPUT,
+            Stages::INDEX_INPUT,
+            Stages::VERTEX_ATTRIBUTE_INPUT,
+            Stages::PRE_RASTERIZATION_SHADERS,
+            Stages::FRAGMENT_SHADER,
+            Stages::EARLY_FRAGMENT_TESTS,
+            Stages::LATE_FRAGMENT_TESTS,
+            Stages::COLOR_ATTACHMENT_OUTPUT,
+        ];
+        for (group, members) in [
+            (Stages::ALL_TRANSFER, &[Stages::COPY, Stages::BLIT, Stages::RESOLVE, Stages::CLEAR][..]),
+            (Stages::VERTEX_INPUT, &[Stages::INDEX_INPUT, Stages::VERTEX_ATTRIBUTE_INPUT]),
+            (Stages::PRE_RASTERIZATION_SHADERS, &shaders),
+            (Stages::ALL_GRAPHICS, &shaders),
+            (Stages::ALL_GRAPHICS, &graphics),
+        ] {
+            for &member in members {
+                assert!(stages_cover(group, member), "{member:?} of {group:?}");
+                assert!(!stages_cover(member, group), "{group:?} by {member:?}");
+            }
+            assert!(!stages_cover(group, Stages::COMPUTE_SHADER), "{group:?}");
+        }
+    }
+}

@@ -207,6 +207,10 @@ fn one_command_uses_a_range_in_one_way() {
     let batch = list.flush().unwrap();
     assert_eq!(batch.len(), 1);
     assert_eq!(batch.images()[0].dst_stage_mask, Stages::FRAGMENT_SHADER | Stages::VERTEX_SHADER);
+    // A reader in another stage follows that barrier.
+    list.use_image(image, &ALL, Use::sampled(Stages::COMPUTE_SHADER)).unwrap();
+    let batch = list.flush().unwrap();
+    assert_eq!(batch.images()[0].src_stage_mask, Stages::FRAGMENT_SHADER | Stages::VERTEX_SHADER);
 }
 
 #[test]
