@@ -119,3 +119,39 @@ impl Watched {
         self.event(Event::MemoryFreed { memory });
     }
 }
+
+/// Returns a recording with events of any kind and order, as a damaged file may have them.
+pub fn any_trace(random: &mut fastrand::Rng) -> Trace {
+    let mut trace = Watched::on("amd-rx-6700-xt").trace;
+    if random.bool() {
+        trace.header.memory_types[2].heap = 99;
+    }
+    for _ in 0..random.usize(1..200) {
+        let memory = MemoryNumber(random.u64(0..5) << random.u32(0..40));
+        let resource = ResourceNumber(random.u64(0..8));
+        let size = random.u64(..) >> random.u32(0..64);
+        let flags = ForeignMemoryFlags::from_bits_retain(random.u32(0..20));
+        let dedicated = random.bool().then_some(resource);
+        let event = match random.u32(0..10) {
+            0 => Event::MemoryAllocated {
+                memory,
+                memory_type: random.u32(0..40),
+                size,
+                flags,
+                resource: dedicated,
+            },
+            1 => Event::MemoryFreed { memory },
+            2 => Event::BufferCreated { resource, size, usage: size, flags: 0 },
+            3 => Event::ResourceDestroyed { resource },
+            4 => Event::Budget { heap: random.u32(..), budget: size, usage: random.u64(..) },
+            5 => Event::MemoryMapped { memory, offset: size, size: None },
+            6 => Event::DeviceDestroyed,
+            _ => {
+                let plane = random.bool().then(|| random.u32(0..9));
+                Event::Bound { resource, plane, memory, offset: random.u64(..) >> random.u32(0..64) }
+            }
+        };
+        trace.records.push(Record { event, ..Record::default() });
+    }
+    trace
+}

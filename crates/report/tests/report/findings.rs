@@ -2,12 +2,12 @@
 
 use ash::vk;
 use sublet::trace::{
-    Event, ForeignMemoryFlags, MemoryNumber, Record, ResourceNumber, SparseBinding, Trace, TraceBuffer,
+    Event, ForeignMemoryFlags, MemoryNumber, ResourceNumber, SparseBinding, Trace, TraceBuffer,
 };
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
 use sublet_report::{FindingKind, FindingLimit, Findings, MemoryFinding, PresetOutcome};
 
-use crate::watched::Watched;
+use crate::watched::{Watched, any_trace};
 
 const MIB: u64 = 1 << 20;
 const LOCAL: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_LOCAL;
@@ -528,36 +528,7 @@ fn findings_are_the_same_as_data_and_as_text() {
 fn any_recording_has_findings() {
     let mut random = fastrand::Rng::with_seed(8);
     for _ in 0..25 {
-        let header = Watched::on("amd-rx-6700-xt").trace.header;
-        let mut trace = Trace { header, ..Trace::default() };
-        for _ in 0..random.usize(1..150) {
-            let memory = MemoryNumber(random.u64(0..5));
-            let resource = ResourceNumber(random.u64(0..8));
-            let size = random.u64(..) >> random.u32(0..64);
-            let flags = ForeignMemoryFlags::from_bits_retain(random.u32(0..20));
-            let event = match random.u32(0..10) {
-                0 => Event::MemoryAllocated {
-                    memory,
-                    memory_type: random.u32(0..40),
-                    size,
-                    flags,
-                    resource: None,
-                },
-                1 => Event::MemoryFreed { memory },
-                2 => Event::BufferCreated { resource, size, usage: size, flags: 0 },
-                3 => Event::ResourceDestroyed { resource },
-                4 => Event::Budget { heap: random.u32(..), budget: size, usage: random.u64(..) },
-                5 => Event::MemoryMapped { memory, offset: size, size: None },
-                6 => Event::DeviceDestroyed,
-                _ => Event::Bound {
-                    resource,
-                    plane: None,
-                    memory,
-                    offset: random.u64(..) >> random.u32(0..64),
-                },
-            };
-            trace.records.push(Record { event, ..Record::default() });
-        }
+        let trace = any_trace(&mut random);
         let found = Findings::of(&trace);
         assert!(found.waste() <= 1.0 && !found.to_string().is_empty());
         let _ = PresetOutcome::all(&trace.resource_requests());

@@ -2,12 +2,10 @@
 
 use ash::vk;
 use sublet::ResourceKind;
-use sublet::trace::{
-    Event, ForeignMemoryFlags, ForeignObject, MemoryNumber, Record, ResourceNumber, SparseBinding, Trace,
-};
+use sublet::trace::{Event, ForeignMemoryFlags, ForeignObject, MemoryNumber, ResourceNumber, SparseBinding};
 use sublet_report::{Snapshot, recording_to_perfetto};
 
-use crate::watched::Watched;
+use crate::watched::{Watched, any_trace};
 
 const MIB: u64 = 1 << 20;
 const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
@@ -95,36 +93,7 @@ fn a_timeline_has_the_lives_of_resources() {
 fn any_recording_has_consistent_snapshots() {
     let mut random = fastrand::Rng::with_seed(3);
     for _ in 0..60 {
-        let mut trace = Trace::default();
-        trace.header = Watched::on("amd-rx-6700-xt").trace.header;
-        if random.bool() {
-            trace.header.memory_types[2].heap = 99;
-        }
-        for _ in 0..random.usize(1..200) {
-            let memory = MemoryNumber(random.u64(0..5) << random.u32(0..40));
-            let resource = ResourceNumber(random.u64(0..8));
-            let size = random.u64(..) >> random.u32(0..64);
-            let flags = ForeignMemoryFlags::from_bits_retain(random.u32(0..20));
-            let dedicated = random.bool().then_some(resource);
-            let event = match random.u32(0..8) {
-                0 => Event::MemoryAllocated {
-                    memory,
-                    memory_type: random.u32(0..12),
-                    size,
-                    flags,
-                    resource: dedicated,
-                },
-                1 => Event::MemoryFreed { memory },
-                2 => Event::BufferCreated { resource, size, usage: size, flags: 0 },
-                3 => Event::ResourceDestroyed { resource },
-                4 => Event::Budget { heap: random.u32(0..9), budget: size, usage: size },
-                _ => {
-                    let plane = random.bool().then(|| random.u32(0..9));
-                    Event::Bound { resource, plane, memory, offset: random.u64(..) >> random.u32(0..64) }
-                }
-            };
-            trace.records.push(Record { event, ..Record::default() });
-        }
+        let trace = any_trace(&mut random);
         let snapshot = Snapshot::of_trace_at(&trace, usize::MAX);
         assert_eq!(Snapshot::from_json(&snapshot.to_json()).unwrap(), snapshot);
         let _ = snapshot.figures();
